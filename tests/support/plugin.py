@@ -1,0 +1,105 @@
+"""The pytest side: fixtures, collectors, and the closing lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import pgtap, races
+from tests.support.cluster import Cluster, Connection, Database
+
+CLUSTER = pytest.StashKey[Cluster]()
+
+
+def cluster_of(config: pytest.Config) -> Cluster:
+    """The run's cluster; its server starts when something first asks for it."""
+    if CLUSTER not in config.stash:
+        config.stash[CLUSTER] = Cluster(profile=config.getoption("--plpgsql-coverage"))
+    return config.stash[CLUSTER]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--plpgsql-coverage",
+        action="store_true",
+        help="measure statement coverage of the SQL functions (needs plpgsql_check: PG=15)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[pgtap.COUNTS] = pgtap.Counts()
+    # A developer's own database must never be what a test finds.
+    for name in list(os.environ):
+        if name.startswith("PG") and name != "PG":
+            del os.environ[name]
+    for name in ("ROWLOCK_DATABASE_URL", "DATABASE_URL"):
+        os.environ.pop(name, None)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    folder = parent.config.rootpath / "db" / "tests"
+    if not file_path.is_relative_to(folder):
+        return None
+    if file_path.suffix == ".spec":
+        return races.RaceFile.from_parent(parent, path=file_path)
+    if file_path.suffix == ".sql" and not file_path.is_relative_to(folder / "support"):
+        return pgtap.PgTapFile.from_parent(parent, path=file_path)
+    return None
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    cluster = session.config.stash.get(CLUSTER, None)
+    if cluster is None:
+        return
+    cluster.close()
+    if cluster.profile is not None and cluster.profile.functions:
+        cluster.profile.save()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    cluster = config.stash.get(CLUSTER, None)
+    counts = config.stash[pgtap.COUNTS]
+    if cluster is not None and cluster.profile is not None:
+        terminalreporter.section("PL/pgSQL coverage")
+        for line in cluster.profile.report():
+            terminalreporter.write_line(line)
+    if counts.files:
+        terminalreporter.section("pgTAP")
+        terminalreporter.write_line(str(counts))
+    if cluster is not None and "description" in cluster.__dict__:
+        terminalreporter.write_line(f"ran on {cluster.description}")
+
+
+# -- fixtures --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def cluster(pytestconfig: pytest.Config) -> Cluster:
+    """The server under test and its databases."""
+    return cluster_of(pytestconfig)
+
+
+@pytest.fixture
+def database(cluster: Cluster) -> Iterator[Database]:
+    """A fresh migrated database, dropped after the test with whoever is connected."""
+    database = cluster.create()
+    yield database
+    cluster.drop(database)
+
+
+@pytest.fixture
+def url(database: Database) -> str:
+    """The URL of this test's own migrated database, as the superuser."""
+    return database.url
+
+
+@pytest.fixture
+def conn(database: Database) -> Iterator[Connection]:
+    """An autocommit connection to this test's own migrated database, as the superuser."""
+    with database.connect() as conn:
+        yield conn

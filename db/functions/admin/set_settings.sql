@@ -1,0 +1,66 @@
+-- queue.set_settings: the defaults of all queues
+--
+-- settings is a JSON object of those to change, all or none: lease (1 s to 24 h), max_attempts (1 to 100,000), backoff_base and backoff_cap (1 ms to 30 days,
+-- base at most cap), finished_retention, failed_retention and events_retention (1 minute to 10 years), tick_interval (1 s to 1 minute),
+-- claim_floor (false: the plain claim, which slows while an old snapshot is held). Empty changes nothing. Returns all
+-- settings as they are now. RL400 names the one out of bounds.
+create or replace function queue.set_settings(settings jsonb default '{}', reason text default null)
+returns table (name text, value text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_names constant text[] := array[
+    'lease', 'max_attempts', 'backoff_base', 'backoff_cap', 'finished_retention',
+    'failed_retention', 'events_retention', 'tick_interval', 'claim_floor'
+  ];
+  v_now queue.settings;
+  v_message text;
+begin
+  perform queue._require_writable();
+  if jsonb_typeof(set_settings.settings) is distinct from 'object'
+    or set_settings.settings - v_names <> '{}'
+  then
+    raise exception 'settings % are not known', left(coalesce(set_settings.settings::text, 'null'), 200)
+      using errcode = 'RL400',
+        hint = 'settings is a JSON object with some of ' || array_to_string(v_names, ', ') || '.';
+  end if;
+
+  begin
+    update queue.settings as setting
+    set lease = changed.lease,
+        max_attempts = changed.max_attempts,
+        backoff_base = changed.backoff_base,
+        backoff_cap = changed.backoff_cap,
+        finished_retention = changed.finished_retention,
+        failed_retention = changed.failed_retention,
+        events_retention = changed.events_retention,
+        tick_interval = changed.tick_interval,
+        claim_floor = changed.claim_floor
+    from queue.settings as before
+      cross join lateral jsonb_populate_record(before, set_settings.settings) as changed
+    returning setting.* into v_now;
+  exception
+    when check_violation or data_exception or not_null_violation then
+      get stacked diagnostics v_message = message_text;
+      raise exception '%', v_message
+        using errcode = 'RL400', hint = 'The bounds are in the description of set_settings.';
+  end;
+
+  if set_settings.settings <> '{}' then
+    update queue.steps as step
+    set every = v_now.tick_interval
+    where step.step = 'reap';
+
+    perform queue._record_action('set_settings', null, set_settings.reason, set_settings.settings);
+  end if;
+
+  return query
+    select listed.name, to_jsonb(v_now) ->> listed.name
+    from unnest(v_names) as listed (name);
+end;
+$$;
+
+comment on function queue.set_settings is 'Changes and returns the defaults of all queues';
+grant execute on function queue.set_settings to queue_admin;

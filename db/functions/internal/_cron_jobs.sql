@@ -1,0 +1,26 @@
+-- queue._cron_jobs: what pg_cron of a version should run, and when
+create or replace function queue._cron_jobs(p_version text)
+returns table (job text, schedule text, command text)
+language sql
+immutable
+as $$
+  select
+    'rowlock tick',
+    case when later.has_seconds then '5 seconds' else '* * * * *' end,
+    case
+      when later.has_seconds then 'select queue.tick()'
+      else 'call queue.tick_loop(58)'
+    end
+  from (
+    select string_to_array(substring(p_version from '^[0-9]+\.[0-9]+'), '.')::integer[] >= '{1,5}'
+  ) as later (has_seconds)
+  union all
+  select
+    'rowlock clean-up',
+    '17 3 * * *',
+    'delete from cron.job_run_details where end_time < now() - interval ''1 day'' '
+      'and jobid in (select jobid from cron.job where jobname like ''rowlock %'')';
+$$;
+
+comment on function queue._cron_jobs is 'What pg_cron of a version should run';
+grant execute on function queue._cron_jobs to queue_admin;

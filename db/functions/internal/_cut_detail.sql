@@ -1,0 +1,18 @@
+-- queue._cut_detail: an error's detail as jsonb, at most 64 kB: what is longer is kept as the start of its text
+create or replace function queue._cut_detail(p_detail json)
+returns jsonb
+language plpgsql
+immutable
+as $$
+declare
+  v_detail jsonb := queue._as_jsonb(p_detail);
+begin
+  if octet_length(v_detail::text) > 65536 then
+    return jsonb_build_object('cut', queue._cut(v_detail::text, 60000));
+  end if;
+
+  return v_detail;
+end;
+$$;
+
+comment on function queue._cut_detail is 'An error''s detail as jsonb of at most 64 kB';

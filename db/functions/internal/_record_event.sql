@@ -1,0 +1,33 @@
+-- queue._record_event: the one writer of events, in the transition's own transaction
+--
+-- p_job is the job as it is after the transition. The batch functions (claim, settle, enqueue_many) write the same
+-- row set by set. Who acted is the session's user; an actor claimed in rowlock.actor stands before it.
+create or replace function queue._record_event(
+  p_job queue.jobs,
+  p_event text,
+  p_from_status text,
+  p_at timestamptz,
+  p_worker text default null,
+  p_detail jsonb default null
+)
+returns void
+language plpgsql
+as $$
+begin
+  insert into queue.job_events (
+    at, job_id, attempt, fence, event, from_status, to_status, queue, kind, worker, actor, detail
+  )
+  select
+    p_at, p_job.id, p_job.attempt, p_job.fence, p_event, p_from_status, p_job.status, p_job.queue,
+    p_job.kind, p_worker, actor.name,
+    nullif(
+      jsonb_strip_nulls(
+        coalesce(p_detail, '{}') || jsonb_build_object('session_user', actor.session_user_name)
+      ),
+      '{}'
+    )
+  from queue._actor() as actor;
+end;
+$$;
+
+comment on function queue._record_event is 'Writes one event in the transition''s transaction';

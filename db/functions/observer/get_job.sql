@@ -1,0 +1,59 @@
+-- queue.get_job: one job, whole; RL404 when there is none
+create or replace function queue.get_job(job_id bigint)
+returns table (
+  id bigint,
+  queue text,
+  kind text,
+  payload jsonb,
+  priority integer,
+  status text,
+  label text,
+  attempt integer,
+  max_attempts integer,
+  fence integer,
+  created_at timestamptz,
+  available_at timestamptz,
+  started_at timestamptz,
+  finished_at timestamptz,
+  worker text,
+  lease_expires_at timestamptz,
+  deadline_at timestamptz,
+  cancel_requested_at timestamptz,
+  lease interval,
+  timeout interval,
+  idempotency_key text,
+  progress integer,
+  progress_message text,
+  result jsonb,
+  error_type text,
+  error_message text,
+  error_group text,
+  headers jsonb,
+  created_by text
+)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+    select
+      job.id, job.queue, job.kind, job.payload, job.priority::integer, job.status,
+      queue._label(job.status, job.available_at, job.error_type, clock_timestamp()), job.attempt,
+      job.max_attempts, job.fence, job.created_at, job.available_at, job.started_at,
+      job.finished_at, job.worker, job.lease_expires_at, job.deadline_at, job.cancel_requested_at,
+      job.lease, job.timeout, job.idempotency_key, job.progress::integer, job.progress_message,
+      job.result, job.error_type, job.error_message, job.error_group, job.headers, job.created_by
+    from queue.jobs as job
+    where job.id = get_job.job_id;
+
+  if not found then
+    raise exception 'there is no job %', coalesce(get_job.job_id::text, 'null')
+      using errcode = 'RL404', hint = 'Finished jobs are removed after their retention.';
+  end if;
+end;
+$$;
+
+comment on function queue.get_job is 'One job, whole; RL404 when there is none';
+grant execute on function queue.get_job to queue_viewer;

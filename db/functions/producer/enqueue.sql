@@ -1,0 +1,106 @@
+-- queue.enqueue: -> queued
+--
+-- Creates a job, in the caller's transaction: it is claimable when that commits and never was when it rolls back.
+-- kind and queue are names (1 to 63 of a-z 0-9 _ . : -); payload is JSON up to 1 MiB; priority 0 to 9, higher first;
+-- available_at or delay up to 10 years ahead, the past means now; max_attempts 1 to 100,000; lease 1 s to 24 h; timeout 1 s to
+-- 7 days; headers a JSON object up to 16 kB. Null means the default. An idempotency_key (up to 255 characters) that
+-- the queue already knows returns that job with created = false; with another kind or payload RL422.
+-- RL400 names the field that is out of bounds, RL413 a document that is too large.
+create or replace function queue.enqueue(
+  kind text,
+  payload jsonb default '{}',
+  queue text default 'default',
+  priority integer default 5,
+  available_at timestamptz default null,
+  delay interval default null,
+  max_attempts integer default null,
+  lease interval default null,
+  timeout interval default null,
+  idempotency_key text default null,
+  headers jsonb default '{}'
+)
+returns table (job_id bigint, created boolean)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_queue text := coalesce(enqueue.queue, 'default');
+  v_payload jsonb := coalesce(enqueue.payload, '{}');
+  v_now timestamptz := queue._transition_time();
+  v_available_at timestamptz;
+  v_job queue.jobs;
+begin
+  perform queue._check_job(
+    enqueue.kind, v_payload, v_queue, enqueue.priority, enqueue.available_at, enqueue.delay,
+    enqueue.max_attempts, enqueue.lease, enqueue.timeout, enqueue.idempotency_key, enqueue.headers,
+    v_now
+  );
+
+  v_available_at := greatest(coalesce(enqueue.available_at, v_now + enqueue.delay, v_now), v_now);
+
+  loop
+    if enqueue.idempotency_key is not null then
+      -- Held until the caller ends, so that the answer stays true: prune passes by.
+      select job.* into v_job
+      from queue.jobs as job
+      where job.queue = v_queue
+        and job.idempotency_key = enqueue.idempotency_key
+      for key share;
+
+      if found then
+        perform queue._check_same_job(v_job, enqueue.kind, v_payload);
+        return query select v_job.id, false;
+        return;
+      end if;
+    end if;
+
+    insert into queue.jobs as job (
+      created_at, available_at, max_attempts, priority, queue, kind, idempotency_key, lease, timeout,
+      payload, headers
+    )
+    values (
+      v_now,
+      v_available_at,
+      coalesce(
+        enqueue.max_attempts,
+        (select policy.max_attempts from queue._policy(v_queue, v_now) as policy)
+      ),
+      coalesce(enqueue.priority, 5),
+      v_queue,
+      enqueue.kind,
+      enqueue.idempotency_key,
+      enqueue.lease,
+      enqueue.timeout,
+      v_payload,
+      coalesce(enqueue.headers, '{}')
+    )
+    on conflict do nothing
+    returning job.* into v_job;
+
+    -- Nothing inserted: another session has just taken the key. Look again.
+    exit when found;
+  end loop;
+
+  perform queue._record_event(
+    v_job,
+    'enqueued',
+    null,
+    v_now,
+    null,
+    jsonb_build_object(
+      'priority', v_job.priority,
+      'max_attempts', v_job.max_attempts,
+      'available_at', nullif(v_available_at, v_now),
+      'idempotency_key', v_job.idempotency_key
+    )
+  );
+  perform queue._wake(v_queue, v_available_at, v_now);
+
+  return query select v_job.id, true;
+end;
+$$;
+
+comment on function queue.enqueue is '-> queued, in the caller''s transaction';
+grant execute on function queue.enqueue to queue_producer;

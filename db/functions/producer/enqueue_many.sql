@@ -1,0 +1,150 @@
+-- queue.enqueue_many: -> queued, many at once
+--
+-- jobs is an array of at most 1,000 objects whose fields are the parameters of enqueue; all are created or none. Answers come
+-- in the array's order, ordinal from 1. A field that enqueue does not have, or a value out of bounds, is RL400 naming the
+-- element. Keys already known, in the table or earlier in the array, answer created = false, as in enqueue.
+create or replace function queue.enqueue_many(jobs jsonb)
+returns table (ordinal integer, job_id bigint, created boolean)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_now timestamptz := queue._transition_time();
+  v_max_attempts jsonb;
+  v_ids bigint[];
+  v_created boolean[];
+  v_left integer[];
+  v_job queue.jobs;
+  v_item record;
+  v_wake record;
+begin
+  perform queue._check_batch(enqueue_many.jobs);
+
+  -- One lookup a queue, not one a job.
+  select jsonb_object_agg(named.queue, policy.max_attempts)
+  into v_max_attempts
+  from (
+    select distinct coalesce(item.value ->> 'queue', 'default') as queue
+    from jsonb_array_elements(enqueue_many.jobs) as item
+  ) as named
+    cross join lateral queue._policy(named.queue, v_now) as policy;
+
+  -- Keys are taken in order, so that batches which share some wait for each other and never in a circle.
+  with item as (
+    select
+      asked.ordinal::integer as ordinal,
+      nextval('queue.jobs_id_seq') as id,
+      asked.*
+    from rows from (
+      jsonb_to_recordset(enqueue_many.jobs) as (
+        kind text, payload jsonb, queue text, priority smallint, available_at timestamptz,
+        delay interval, max_attempts integer, lease interval, timeout interval,
+        idempotency_key text, headers jsonb
+      )
+    ) with ordinality as asked (
+      kind, payload, queue, priority, available_at, delay, max_attempts, lease, timeout,
+      idempotency_key, headers, ordinal
+    )
+  ),
+  created as (
+    insert into queue.jobs as job (
+      id, created_at, available_at, max_attempts, priority, queue, kind, idempotency_key, lease,
+      timeout, payload, headers
+    )
+    overriding system value
+    select
+      item.id,
+      v_now,
+      greatest(coalesce(item.available_at, v_now + item.delay, v_now), v_now),
+      coalesce(
+        item.max_attempts,
+        (v_max_attempts -> coalesce(item.queue, 'default'))::integer
+      ),
+      coalesce(item.priority, 5),
+      coalesce(item.queue, 'default'),
+      item.kind,
+      item.idempotency_key,
+      item.lease,
+      item.timeout,
+      coalesce(item.payload, '{}'),
+      coalesce(item.headers, '{}')
+    from item
+    order by coalesce(item.queue, 'default'), item.idempotency_key nulls first, item.ordinal
+    on conflict do nothing
+    returning job.id, job.kind, job.queue, job.priority, job.max_attempts, job.available_at,
+      job.idempotency_key
+  ),
+  recorded as (
+    insert into queue.job_events (
+      at, job_id, attempt, fence, event, to_status, queue, kind, actor, detail
+    )
+    select
+      v_now, created.id, 0, 0, 'enqueued', 'queued', created.queue, created.kind, actor.name,
+      jsonb_strip_nulls(
+        jsonb_build_object(
+          'priority', created.priority,
+          'max_attempts', created.max_attempts,
+          'available_at', nullif(created.available_at, v_now),
+          'idempotency_key', created.idempotency_key,
+          'session_user', actor.session_user_name
+        )
+      )
+    from created
+      cross join queue._actor() as actor
+  )
+  select
+    array_agg(item.id order by item.ordinal),
+    array_agg(created.id is not null order by item.ordinal),
+    array_agg(item.ordinal order by coalesce(item.queue, 'default'), item.idempotency_key)
+      filter (where created.id is null)
+  into v_ids, v_created, v_left
+  from item
+    left join created on created.id = item.id;
+
+  -- What was not created has a known key. Should its job be pruned this very moment, enqueue makes it anew.
+  for v_item in
+    select
+      asked.ordinal,
+      enqueue_many.jobs -> (asked.ordinal - 1) as value
+    from unnest(v_left) as asked (ordinal)
+  loop
+    select answer.job_id, answer.created
+    into v_ids[v_item.ordinal], v_created[v_item.ordinal]
+    from jsonb_to_record(v_item.value) as item (
+        kind text, payload jsonb, queue text, priority integer, available_at timestamptz,
+        delay interval, max_attempts integer, lease interval, timeout interval,
+        idempotency_key text, headers jsonb
+      )
+      cross join lateral queue.enqueue(
+        item.kind, item.payload, item.queue, item.priority, item.available_at, item.delay,
+        item.max_attempts, item.lease, item.timeout, item.idempotency_key, item.headers
+      ) as answer;
+  end loop;
+
+  for v_wake in
+    select
+      coalesce(item.value ->> 'queue', 'default') as queue,
+      min(
+        coalesce(
+          (item.value ->> 'available_at')::timestamptz,
+          v_now + (item.value ->> 'delay')::interval,
+          v_now
+        )
+      ) as available_at
+    from jsonb_array_elements(enqueue_many.jobs) as item
+    group by 1
+  loop
+    perform queue._wake(v_wake.queue, v_wake.available_at, v_now);
+  end loop;
+
+  return query
+    select answered.ordinal::integer, answered.id, answered.created
+    from unnest(v_ids, v_created) with ordinality as answered (id, created, ordinal)
+    order by answered.ordinal;
+end;
+$$;
+
+comment on function queue.enqueue_many is '-> queued, up to 1,000 jobs, all or nothing';
+grant execute on function queue.enqueue_many to queue_producer;

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 from psycopg import sql
 
-from pyworker import embedded
+from pyworker import deploy, embedded
 from tests.support import pgtap, servers
 from tests.support.plpgsql_coverage import Profile
 
@@ -117,8 +117,6 @@ class Cluster:
     @functools.cached_property
     def template(self) -> str:
         """A migrated database with pgTAP and the test helpers; nobody stays connected to it."""
-        from pyworker import deploy
-
         name = f"{self._prefix}_template"
         with self._maintenance() as conn:
             conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
@@ -143,9 +141,9 @@ class Cluster:
         self._alive[name] = database = Database(name, with_database(self.url, name))
         return database
 
-    def create_empty(self) -> Database:
+    def create_empty(self, name: str | None = None) -> Database:
         """A database without anything: for tests of migration itself."""
-        name = f"{self._prefix}_{next(self._numbers)}"
+        name = name or f"{self._prefix}_{next(self._numbers)}"
         with self._maintenance() as conn:
             conn.execute(
                 sql.SQL("create database {} template template0").format(sql.Identifier(name))

@@ -130,7 +130,7 @@ def _rows(result: Any, encoding: str) -> Iterator[str]:
 # -- pytest ----------------------------------------------------------------------------------------
 
 
-class TapFailure(Exception):
+class AssertsError(Exception):
     """Failed asserts, already told in full."""
 
 
@@ -183,7 +183,7 @@ class PgTapItem(pytest.Item):
                 conn.execute("delete from queue.jobs")
                 failures.append("the file left jobs behind: end it with rollback")
         if failures:
-            raise TapFailure("\n\n".join(failures))
+            raise AssertsError("\n\n".join(failures))
         if tap.skipped is not None:
             pytest.skip(tap.skipped)
 
@@ -194,7 +194,7 @@ class PgTapItem(pytest.Item):
         counts.failed += sum(not one.counts_as_passed for one in tap.asserts)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        if isinstance(excinfo.value, TapFailure):
+        if isinstance(excinfo.value, AssertsError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

@@ -2,7 +2,7 @@
 
 The profiler counts in shared memory, for each database apart, what every session executes: workers
 and isolationtester's sessions count as much as pgTAP files, and so does what is rolled back or ends
-in an error. Each test database is asked before it is dropped; the sum over all of them is the run's.
+in an error. Each test database is asked before it is dropped; the run's counts are the sum of them.
 
 `python -m tests.support.plpgsql_coverage --min 95` prints the last run's report, and fails below.
 """

@@ -27,6 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="measure statement coverage of the SQL functions (needs plpgsql_check: PG=15)",
     )
+    parser.addoption(
+        "--plpgsql-fail-under",
+        type=float,
+        default=0.0,
+        metavar="PERCENT",
+        help="fail the run when less of the SQL functions is covered",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,8 +62,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if cluster is None:
         return
     cluster.close()
-    if cluster.profile is not None and cluster.profile.functions:
-        cluster.profile.save()
+    profile = cluster.profile
+    if profile is not None and profile.functions:
+        profile.save()
+        if profile.percent < session.config.getoption("--plpgsql-fail-under"):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(
@@ -68,6 +78,9 @@ def pytest_terminal_summary(
         terminalreporter.section("PL/pgSQL coverage")
         for line in cluster.profile.report():
             terminalreporter.write_line(line)
+        least = config.getoption("--plpgsql-fail-under")
+        if cluster.profile.percent < least:
+            terminalreporter.write_line(f"FAILED: below the {least:g} % asked for", red=True)
     if counts.files:
         terminalreporter.section("pgTAP")
         terminalreporter.write_line(str(counts))

@@ -26,7 +26,7 @@ def isolationtester() -> Path | None:
     return max(places, default=None)
 
 
-class RaceFailure(Exception):
+class RaceError(Exception):
     """What differs, already told in full."""
 
 
@@ -56,7 +56,7 @@ class RaceItem(pytest.Item):
             cluster.drop(database)
         printed = done.stdout.decode(errors="replace")
         if done.returncode != 0:
-            raise RaceFailure(printed + done.stderr.decode(errors="replace"))
+            raise RaceError(printed + done.stderr.decode(errors="replace"))
         self._compare(printed)
 
     def _compare(self, printed: str) -> None:
@@ -66,7 +66,7 @@ class RaceItem(pytest.Item):
             expected.write_text(printed)
             return
         if not expected.exists():
-            raise RaceFailure(f"{expected} is missing: ROWLOCK_ACCEPT=1 writes it\n\n{printed}")
+            raise RaceError(f"{expected} is missing: ROWLOCK_ACCEPT=1 writes it\n\n{printed}")
         difference = difflib.unified_diff(
             expected.read_text().splitlines(),
             printed.splitlines(),
@@ -76,10 +76,10 @@ class RaceItem(pytest.Item):
         )
         told = "\n".join(difference)
         if told:
-            raise RaceFailure(told)
+            raise RaceError(told)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        if isinstance(excinfo.value, RaceFailure):
+        if isinstance(excinfo.value, RaceError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

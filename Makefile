@@ -1,0 +1,77 @@
+# `make help` lists everything. PG=15 (Debian's server), 16, 17 (from npm) or 18 (the embedded one).
+
+PYTHON ?= python3
+PG ?= $(if $(shell command -v apt-get),15,18)
+BIN := .venv/bin
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+ARGS ?=
+
+DEBIAN_PACKAGES := python3-venv postgresql-15 postgresql-client-15 postgresql-15-pgtap \
+  postgresql-15-plpgsql-check postgresql-15-cron libtap-parser-sourcehandler-pgtap-perl
+
+# plpgsql_check comes with Debian's server only.
+COVERAGE := $(if $(filter 15,$(PG)),--plpgsql-coverage --plpgsql-fail-under=95)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z_-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: packages
+packages: ## Install the Debian packages that the tests use and that are missing
+	@if command -v apt-get > /dev/null; then \
+	  missing=; \
+	  for package in $(DEBIAN_PACKAGES); do \
+	    dpkg-query -W -f '$${Status}' $$package 2> /dev/null | grep -q 'install ok installed' \
+	      || missing="$$missing $$package"; \
+	  done; \
+	  if [ -n "$$missing" ]; then \
+	    echo "installing$$missing"; \
+	    $(SUDO) apt-get update -qq \
+	      && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq \
+	        --no-install-recommends $$missing > /dev/null < /dev/null; \
+	  fi; \
+	else \
+	  echo "no apt-get here: pgTAP files, race specs and pg_prove are skipped where missing"; \
+	fi
+
+.PHONY: venv
+venv: .venv/installed ## Make the virtual environment
+
+.venv/installed: pyproject.toml
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+.PHONY: test
+test: packages venv ## Run all tests on one PostgreSQL: make test [PG=16] [ARGS='-k claim']
+	PG=$(PG) $(BIN)/python -m pytest --cov $(COVERAGE) $(ARGS)
+
+.PHONY: coverage
+coverage: ## Print what the last run on PG=15 left uncovered in the SQL functions
+	@$(BIN)/python -m tests.support.plpgsql_coverage --min 95
+
+.PHONY: pg_prove
+pg_prove: packages venv ## Run the pgTAP files with pg_prove
+	PG=$(PG) $(BIN)/python -m tests.support.prove $(ARGS)
+
+.PHONY: lint
+lint: venv ## Check the style and the types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/squawk db/migrations/*.sql
+
+.PHONY: format
+format: venv ## Put the Python files into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: demo
+demo: venv ## See it work: make demo [ARGS=--once]
+	$(BIN)/rowlock demo $(ARGS)
+
+.PHONY: clean
+clean: ## Remove what the targets above made
+	rm -rf .venv .cache .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

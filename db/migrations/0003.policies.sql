@@ -90,7 +90,7 @@ comment on table queue.audit is 'Operator actions that concern no single job. Ap
 create table queue.steps (
   step text primary key,
   every interval not null,
-  due_at timestamptz not null default '-infinity',
+  due_at timestamptz not null default clock_timestamp(),
   finished_at timestamptz,
   processed bigint,
   failures integer not null default 0,

@@ -32,6 +32,7 @@ begin
     using errcode = 'RL409',
       detail = case
         when v_job.settled_fence = p_fence then format('It was settled by %s.', v_job.settled_as)
+        else format('It is %s, its fence is %s.', v_job.status, v_job.fence)
       end,
       hint = 'The claim was lost or has been answered: drop the result and claim again.';
 end;

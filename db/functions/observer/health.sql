@@ -71,7 +71,8 @@ begin
             case when first.backend_xid is not null then ', and has written: floors stand still' else '' end
           )
           from pg_stat_activity as first
-          where first.backend_xmin is not null or first.backend_xid is not null
+          where (first.backend_xmin is not null or first.backend_xid is not null)
+            and first.pid <> pg_backend_pid()
           order by first.xact_start nulls last
           limit 1
         ),

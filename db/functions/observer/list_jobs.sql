@@ -47,7 +47,7 @@ declare
   v_now timestamptz := clock_timestamp();
   v_is_dead boolean;
   v_is_running boolean;
-  v_before_at timestamptz := 'infinity';
+  v_before_at timestamptz := timestamptz 'infinity';
   v_before_id bigint := 9223372036854775807;
   v_after timestamptz;
   v_before timestamptz;

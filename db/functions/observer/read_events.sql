@@ -42,8 +42,8 @@ declare
   v_parts text[];
   v_old pg_snapshot;
   v_new pg_snapshot;
-  v_xid xid8 := '0';
-  v_id bigint := 0;
+  v_xid xid8 := xid8 '0';
+  v_id bigint := 0::bigint;
   v_open xid8[];
 begin
   perform queue._check_number('max_events', read_events.max_events, 1, 10000);
@@ -98,7 +98,7 @@ begin
             -- Came with the dump, read once, before everything: transaction 0.
             select adopted.*, '0'::xid8 as sort_xid
             from queue.job_events as adopted
-            where v_old = '3:3:'::pg_snapshot
+            where v_old::text = '3:3:'
               and v_xid = '0'::xid8
               and adopted.id > v_id
               and adopted.id <= v_settings.adopted_event_id

@@ -18,7 +18,7 @@ begin
   perform queue._check_number('priority', reprioritize.priority, 0, 9);
 
   if v_job.priority <> reprioritize.priority then
-    v_job.priority := reprioritize.priority;
+    v_job.priority := reprioritize.priority::smallint;
     v_job := queue._requeue(
       v_job,
       'reprioritized',

@@ -16,8 +16,8 @@ declare
   v_ids bigint[];
   v_created boolean[];
   v_left integer[];
-  v_job queue.jobs;
   v_item record;
+  v_answer record;
   v_wake record;
 begin
   perform queue._check_batch(enqueue_many.jobs);
@@ -34,7 +34,6 @@ begin
   -- Keys are taken in order, so that batches which share some wait for each other and never in a circle.
   with item as (
     select
-      asked.ordinal::integer as ordinal,
       nextval('queue.jobs_id_seq') as id,
       asked.*
     from rows from (
@@ -97,7 +96,7 @@ begin
   select
     array_agg(item.id order by item.ordinal),
     array_agg(created.id is not null order by item.ordinal),
-    array_agg(item.ordinal order by coalesce(item.queue, 'default'), item.idempotency_key)
+    array_agg(item.ordinal::integer order by coalesce(item.queue, 'default'), item.idempotency_key)
       filter (where created.id is null)
   into v_ids, v_created, v_left
   from item
@@ -111,7 +110,7 @@ begin
     from unnest(v_left) as asked (ordinal)
   loop
     select answer.job_id, answer.created
-    into v_ids[v_item.ordinal], v_created[v_item.ordinal]
+    into v_answer
     from jsonb_to_record(v_item.value) as item (
         kind text, payload jsonb, queue text, priority integer, available_at timestamptz,
         delay interval, max_attempts integer, lease interval, timeout interval,
@@ -121,6 +120,8 @@ begin
         item.kind, item.payload, item.queue, item.priority, item.available_at, item.delay,
         item.max_attempts, item.lease, item.timeout, item.idempotency_key, item.headers
       ) as answer;
+    v_ids[v_item.ordinal] := v_answer.job_id;
+    v_created[v_item.ordinal] := v_answer.created;
   end loop;
 
   for v_wake in

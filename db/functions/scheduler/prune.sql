@@ -63,12 +63,12 @@ begin
     returning job.id
   )
   select
-    (select count(*) from gone),
+    (select count(*)::integer from gone),
     case
       when (select count(*) from due) = prune.max_jobs then (select max(due.id) from due)
       else (select max(walked.id) from walked)
     end,
-    (select count(*) from walked)
+    (select count(*)::integer from walked)
   into deleted, v_to, v_seen;
 
   more := v_seen = prune.max_jobs * 10 or deleted = prune.max_jobs;

@@ -14,7 +14,7 @@ declare
   v_oldest timestamptz;
   v_day date;
   v_name text;
-  v_notes text[] := '{}';
+  v_notes text[] := array[]::text[];
 begin
   perform queue._require_writable();
   perform set_config('lock_timeout', '100ms', true);

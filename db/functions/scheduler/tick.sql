@@ -42,13 +42,13 @@ begin
     begin
       case v_step.step
         when 'reap' then
-          select reaped.requeued + reaped.failed + reaped.cancelled into processed
+          select (reaped.requeued + reaped.failed + reaped.cancelled)::bigint into processed
           from queue.reap() as reaped;
           more := processed >= 1000;
         when 'prune' then
-          select pruned.deleted, pruned.more into processed, more from queue.prune() as pruned;
+          select pruned.deleted::bigint, pruned.more into processed, more from queue.prune() as pruned;
         when 'rotate_events' then
-          select rotated.created + rotated.dropped into processed
+          select (rotated.created + rotated.dropped)::bigint into processed
           from queue.rotate_events() as rotated;
       end case;
     exception

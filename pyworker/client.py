@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import random
 import re
@@ -30,12 +31,13 @@ from psycopg.rows import TupleRow, tuple_row
 from pyworker.errors import (
     ClaimLost,
     InvalidArgument,
-    JobNotFound,
     RowlockError,
     Unavailable,
     WrongState,
     translate,
 )
+
+log = logging.getLogger("rowlock.client")
 
 CHANNEL = "rowlock"
 MAX_BATCH = 1000
@@ -489,7 +491,6 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class QueuePause:
-    queue: str
     paused_at: datetime
     paused_until: datetime | None
     paused_by: str
@@ -497,30 +498,24 @@ class QueuePause:
 
 
 @dataclass(frozen=True, slots=True)
-class QueuePolicy:
-    queue: str
-    lease: timedelta | None
-    timeout: timedelta | None
-    max_attempts: int | None
-    backoff_base: timedelta | None
-    backoff_cap: timedelta | None
-    finished_retention: timedelta | None
-    failed_retention: timedelta | None
-
-
-@dataclass(frozen=True, slots=True)
 class Setting:
+    """A setting, or what a queue has in its place; None where the settings hold."""
+
     name: str
     value: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class TickStep:
-    """One maintenance step done; `more`: call again at once."""
+    """The maintenance step that was done, None when none was due.
 
-    step: str
-    processed: int
+    `more`: call again at once. `due_in`: when the next call has something to do.
+    """
+
+    step: str | None
+    processed: int | None
     more: bool
+    due_in: timedelta | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -587,7 +582,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """A job as lists show it. The last row's `next_cursor` continues the list; None ends it."""
+    """A job as lists show it."""
 
     id: int
     queue: str
@@ -610,11 +605,12 @@ class JobSummary:
     error_type: str | None
     error_message: str | None
     error_group: str | None
-    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
+    """One line of the history."""
+
     id: int
     at: datetime
     job_id: int
@@ -630,24 +626,15 @@ class Event:
     detail: Any = field(metadata=_JSON)
 
 
-@dataclass(frozen=True, slots=True)
-class FeedEvent:
-    """A row of `read_events`. With nothing new there is one row, its `id` None."""
+R = TypeVar("R")
 
-    id: int | None
-    at: datetime | None
-    job_id: int | None
-    queue: str | None
-    kind: str | None
-    event: str | None
-    from_status: str | None
-    to_status: str | None
-    attempt: int | None
-    fence: int | None
-    worker: str | None
-    actor: str | None
-    detail: Any = field(metadata=_JSON)
-    next_cursor: str
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[R]):
+    """Some rows and where to go on. A page without rows is not the end: a None cursor is."""
+
+    rows: list[R]
+    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -670,7 +657,8 @@ class QueueStatus:
 @dataclass(frozen=True, slots=True)
 class Stat:
     name: str
-    value: Decimal | None
+    priority: int | None
+    value: Decimal
     capped: bool
 
 
@@ -687,8 +675,6 @@ class WorkerStatus:
     """`state`: live, or gone with leases still running out."""
 
     worker: str
-    host: str | None
-    pid: int | None
     sessions: int
     started_at: datetime | None
     running: int
@@ -699,8 +685,6 @@ class WorkerStatus:
 # --------------------------------------------------------------------------------------------
 # Calls
 # --------------------------------------------------------------------------------------------
-
-R = TypeVar("R")
 
 
 class Call(Generic[R]):
@@ -717,6 +701,7 @@ class Call(Generic[R]):
         row: type[R],
         *,
         conflict: type[ClaimLost] | type[WrongState] = ClaimLost,
+        paged: bool = False,
     ) -> None:
         self.function = function
         self.arguments = [
@@ -735,6 +720,8 @@ class Call(Generic[R]):
         self.columns = [f.name for f in own]
         self.json = [i for i, f in enumerate(own) if f.metadata.get("json")]
         selected = ", ".join(f"{f.name}::text" if f.metadata.get("json") else f.name for f in own)
+        if paged:
+            selected += ", next_cursor"
         self.sql = f"select {selected} from queue.{function}({given})"
 
     def make(self, values: Sequence[Any]) -> R:
@@ -813,7 +800,7 @@ _SET_POLICY = Call(
     "queue text, lease interval, timeout interval, max_attempts int, backoff_base interval, "
     "backoff_cap interval, finished_retention interval, failed_retention interval, "
     "unset text[], reason text",
-    QueuePolicy,
+    Setting,
     conflict=WrongState,
 )
 _SET_SETTINGS = Call("set_settings", "settings jsonb, reason text", Setting, conflict=WrongState)
@@ -826,11 +813,13 @@ _INSTALL_CRON = Call("install_cron", "", CronJob)
 _UNINSTALL_CRON = Call("uninstall_cron", "", int)
 
 _GET_JOB = Call("get_job", "job_id bigint", Job)
-_LIST_JOBS = Call("list_jobs", "filter jsonb, cursor text, max_jobs int", JobSummary)
+_LIST_JOBS = Call("list_jobs", "filter jsonb, cursor text, max_jobs int", JobSummary, paged=True)
 _LIST_EVENTS = Call(
-    "list_events", "job_id bigint, filter jsonb, cursor bigint, max_events int", Event
+    "list_events", "of_job bigint, filter jsonb, cursor bigint, max_events int", Event
 )
-_READ_EVENTS = Call("read_events", "cursor text, max_events int", FeedEvent)
+_READ_EVENTS = Call(
+    "read_events", "cursor text, max_events int", Event, conflict=WrongState, paged=True
+)
 _LIST_QUEUES = Call("list_queues", "", QueueStatus)
 _LIST_WORKERS = Call("list_workers", "", WorkerStatus)
 _STATS = Call("stats", "", Stat)
@@ -1089,9 +1078,9 @@ class Client:
         failed_retention: timedelta | None = None,
         unset: Sequence[str] | None = None,
         reason: str | None = None,
-    ) -> QueuePolicy:
+    ) -> list[Setting]:
         """A queue's own defaults: None leaves one as it is, a name in `unset` removes it."""
-        return self._one(
+        return self._all(
             _SET_POLICY,
             _text(queue),
             _span(lease, "lease"),
@@ -1116,10 +1105,9 @@ class Client:
 
     # -- scheduler
 
-    def tick(self) -> TickStep | None:
-        """One maintenance step that is due, None when none is."""
-        rows = self._all(_TICK)
-        return rows[0] if rows else None
+    def tick(self) -> TickStep:
+        """Does the maintenance step that is due, if any."""
+        return self._one(_TICK)
 
     def reap(self, max_jobs: int | None = None) -> Reaped:
         return self._one(_REAP, max_jobs)
@@ -1140,39 +1128,31 @@ class Client:
 
     def get_job(self, job_id: int) -> Job:
         """Raises JobNotFound when there is none."""
-        rows = self._all(_GET_JOB, job_id)
-        if not rows:
-            raise JobNotFound(
-                f"job {job_id} does not exist",
-                hint="It never existed, or retention has removed it.",
-            )
-        return rows[0]
+        return self._one(_GET_JOB, job_id)
 
     def list_jobs(
         self,
         filter: Mapping[str, Any] | None = None,
         cursor: str | None = None,
         max_jobs: int | None = None,
-    ) -> list[JobSummary]:
-        """A page of jobs. Filter keys: status label queue kind worker error_group
+    ) -> Page[JobSummary]:
+        """Jobs, newest first. Filter keys: status label queue kind worker error_group
         idempotency_key created_after created_before payload."""
-        return self._all(_LIST_JOBS, _filter_out(filter), _text(cursor), max_jobs)
+        return self._page(_LIST_JOBS, _filter_out(filter), _text(cursor), max_jobs)
 
     def list_events(
         self,
-        job_id: int | None = None,
+        of_job: int | None = None,
         filter: Mapping[str, Any] | None = None,
         cursor: int | None = None,
         max_events: int | None = None,
     ) -> list[Event]:
         """Events of one job, oldest first after the cursor; of all, newest first before it."""
-        return self._all(_LIST_EVENTS, job_id, _filter_out(filter), cursor, max_events)
+        return self._all(_LIST_EVENTS, of_job, _filter_out(filter), cursor, max_events)
 
-    def read_events(
-        self, cursor: str | None = None, max_events: int | None = None
-    ) -> list[FeedEvent]:
-        """For followers: each event exactly once. Go on from the last row's `next_cursor`."""
-        return self._all(_READ_EVENTS, _text(cursor), max_events)
+    def read_events(self, cursor: str | None = None, max_events: int | None = None) -> Page[Event]:
+        """For followers: each event exactly once. Without a cursor the answer is where now is."""
+        return self._page(_READ_EVENTS, _text(cursor), max_events)
 
     def list_queues(self) -> list[QueueStatus]:
         return self._all(_LIST_QUEUES)
@@ -1191,6 +1171,12 @@ class Client:
     def _all(self, call: Call[R], *values: Any) -> list[R]:
         rows = self._execute(call.sql, list(values), call.conflict)
         return [call.make(row) for row in rows]
+
+    def _page(self, call: Call[R], *values: Any) -> Page[R]:
+        """The cursor is the same on every row; a row that has nothing else has a null id."""
+        rows = self._execute(call.sql, list(values), call.conflict)
+        found = [call.make(row[:-1]) for row in rows if row[0] is not None]
+        return Page(found, rows[-1][-1] if rows else None)
 
     def _one(self, call: Call[R], *values: Any) -> R:
         rows = self._all(call, *values)
@@ -1219,6 +1205,7 @@ class Client:
                 delay = retries.delay(exc) if repeatable else None
                 if delay is None:
                     raise translate(exc, conflict) from exc
+                log.debug("asking again in %.3f s: %s", delay, exc)
                 if exc.sqlstate == "0A000":
                     self._forget_plans()
             time.sleep(delay)

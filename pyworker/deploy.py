@@ -33,7 +33,7 @@ from yoyo.connections import DatabaseURI
 from pyworker.client import Connection, Limits, connect
 from pyworker.errors import NotAllowed, RowlockError, Unavailable, WrongState, translate
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("rowlock.deploy")
 
 GROUP_ROLES = (
     "queue_producer",

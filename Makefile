@@ -9,6 +9,9 @@ ARGS ?=
 DEBIAN_PACKAGES := python3-venv postgresql-15 postgresql-client-15 postgresql-15-pgtap \
   postgresql-15-plpgsql-check postgresql-15-cron libtap-parser-sourcehandler-pgtap-perl
 
+COMPOSE := $(wildcard docker-compose*.yml)
+DOCKERFILES := $(wildcard Dockerfile docker/Dockerfile* docker/*/Dockerfile*)
+
 # plpgsql_check comes with Debian's server only.
 COVERAGE := $(if $(filter 15,$(PG)),--plpgsql-coverage --plpgsql-fail-under=95)
 
@@ -28,9 +31,9 @@ packages: ## Install the Debian packages that the tests use and that are missing
 	  done; \
 	  if [ -n "$$missing" ]; then \
 	    echo "installing$$missing"; \
-	    $(SUDO) apt-get update -qq \
-	      && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq \
-	        --no-install-recommends $$missing > /dev/null < /dev/null; \
+	    $(SUDO) apt-get update -qq -o DPkg::Lock::Timeout=120 \
+	      && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	        -o DPkg::Lock::Timeout=120 --no-install-recommends $$missing > /dev/null < /dev/null; \
 	  fi; \
 	else \
 	  echo "no apt-get here: pgTAP files, race specs and pg_prove are skipped where missing"; \
@@ -63,10 +66,19 @@ lint: venv ## Check the style and the types
 	$(BIN)/mypy
 	$(BIN)/squawk db/migrations/*.sql
 
+.PHONY: containers
+containers: venv ## Check the compose file and the Dockerfiles (no Docker engine needed)
+	$(if $(COMPOSE),$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec $(COMPOSE))
+	$(if $(DOCKERFILES),$(BIN)/hadolint $(DOCKERFILES))
+
 .PHONY: format
 format: venv ## Put the Python files into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+.PHONY: chaos
+chaos: venv ## Kill workers and servers, then check that no job was lost [ARGS='--seed 7 --seconds 60']
+	PG=$(PG) $(BIN)/python -m chaos $(ARGS)
 
 .PHONY: demo
 demo: venv ## See it work: make demo [ARGS=--once]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import psycopg
 import pytest
 
-from tests.support import pgtap
-from tests.support.cluster import Database
+from tests.support import pgtap, races
+from tests.support.cluster import Cluster, Database
+from tests.support.plpgsql_coverage import Function, Profile, Statement
 
 
 @pytest.mark.parametrize(
     ("text", "failures"),
     [
         ("1..1\nok 1 - fine", []),
+        ("1..1\nnot ok 1 - no \\\\# TODO here", ["not ok 1 - no \\\\# TODO here"]),
         ("1..2\nok 1\nnot ok 2 - later # TODO soon", []),
         ("1..1\nnot ok 1 - a rule\n#     have: 1\n#     want: 2", ["not ok 1 - a rule"]),
         ("1..2\nok 1 - fine", ["planned 2 asserts but ran 1"]),
@@ -56,11 +61,104 @@ def test_databases_are_fresh(database: Database) -> None:
 
 
 def test_a_group_role_gets_a_login_without_other_rights(database: Database) -> None:
-    import psycopg
-
     with psycopg.connect(database.url_as("queue_viewer")) as conn:
         assert conn.execute("select session_user::text").fetchone() == (
             "rowlock_test_queue_viewer",
         )
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             conn.execute("select from queue.jobs")
+
+
+def test_a_race_that_prints_something_else_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROWLOCK_ACCEPT", raising=False)
+    expected = tmp_path / "expected" / "claim.out"
+    with pytest.raises(races.RaceError, match="ROWLOCK_ACCEPT=1"):
+        races.judge("step c1\n", expected)
+    monkeypatch.setenv("ROWLOCK_ACCEPT", "1")
+    races.judge("step c1\n", expected)
+    monkeypatch.delenv("ROWLOCK_ACCEPT")
+    races.judge("step c1\n", expected)
+    with pytest.raises(races.RaceError, match=r"\+step c2"):
+        races.judge("step c1\nstep c2\n", expected)
+
+
+@pytest.mark.requires("plpgsql_check")
+def test_coverage_counts_what_ran_in_every_session_and_nothing_else(database: Database) -> None:
+    """Errors and roll-backs count, another database's calls do not, and lines are the body's."""
+    with database.connect() as conn:
+        conn.execute(
+            """create function queue.arms(n int) returns int language plpgsql as $$
+            begin
+              if n = 1 then
+                raise exception 'one';
+              elsif n = 2 then
+                return 2;
+              end if;
+              while n > 3 loop
+                n := n - 1;
+              end loop;
+              if n = 0 then
+                raise exception 'nobody passes 0';
+              end if;
+            end $$"""
+        )
+        conn.execute(f"alter database {database.name} set plpgsql_check.profiler = on")
+    profile = Profile()
+    with database.connect() as conn:
+        profile.remember_functions(conn)
+    everything = profile.functions
+    profile.functions = {"queue.arms(integer)": everything["queue.arms(integer)"]}
+    assert profile.percent == 0
+    with database.connect() as conn:
+        with pytest.raises(psycopg.errors.RaiseException):
+            conn.execute("select queue.arms(1)")
+        conn.execute("begin; select queue.arms(2); rollback")
+        fails = pytest.raises(psycopg.errors.FunctionExecutedNoReturnStatement)
+        with database.connect() as other, fails:
+            other.execute("select queue.arms(5)")
+    profile.gather(database.url)
+    assert not profile.problems
+    (arms,) = profile.functions.values()
+    assert {(one.kind, one.line): one.count for one in arms.statements.values()} == {
+        ("statement block", 2): 3,
+        ("IF", 3): 3,
+        ("RAISE", 4): 1,
+        ("RETURN", 6): 1,
+        ("WHILE", 8): 1,
+        ("assignment", 9): 2,
+        ("IF", 11): 1,
+        ("RAISE", 12): 0,
+    }
+    assert profile.covered == 7
+
+
+@pytest.mark.requires("plpgsql_check")
+def test_coverage_ignores_a_function_that_a_test_replaced(
+    cluster: Cluster, database: Database
+) -> None:
+    profile = Profile()
+    with database.connect() as conn:
+        conn.execute(
+            "create function queue.f() returns int language plpgsql as 'begin return 1; end'"
+        )
+        profile.remember_functions(conn)
+        conn.execute(
+            "create or replace function queue.f() returns int language plpgsql as"
+            " 'begin return 2; end'"
+        )
+        conn.execute("set plpgsql_check.profiler = on")
+        conn.execute("select queue.f()")
+    profile.gather(database.url)
+    assert [one.count for one in profile.functions["queue.f()"].statements.values()] == [0, 0]
+
+
+def test_a_coverage_report_names_file_and_line(tmp_path: Path) -> None:
+    profile = Profile()
+    statements = {0: Statement(2, "statement block", 3), 1: Statement(3, "RAISE", 0)}
+    profile.functions["queue.claim(text)"] = Function("claim", "digest", statements)
+    profile.save(tmp_path / "report.json")
+    told = list(Profile.load(tmp_path / "report.json").report())
+    assert told[0].startswith(" 50.0 %  db/functions/worker/claim.sql: ")
+    assert told[-1] == "PL/pgSQL: 50.0 % of 2 statements in 1 functions"

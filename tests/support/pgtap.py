@@ -15,7 +15,7 @@ from psycopg.pq import ExecStatus
 SEARCH_PATH = "tap, public"
 FILE_TIMEOUT = "120s"
 _REQUIRES = re.compile(r"^--\s*requires:\s*(.+?)\s*$", re.MULTILINE)
-_ASSERT = re.compile(r"^(not )?ok\b\s*(\d+)?\s*(?:-\s*)?([^#]*?)\s*(?:#\s*(\S+)\s*(.*))?$")
+_ASSERT = re.compile(r"^(not )?ok\b\s*(\d+)?\s*(?:-\s*)?((?:\\#|[^#])*?)\s*(?:#\s*(\S+)\s*(.*))?$")
 _PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*skip\b\s*(.*))?$", re.IGNORECASE)
 
 
@@ -169,7 +169,7 @@ class PgTapItem(pytest.Item):
         needs = requirements(self.path.read_text())
         missing = [name for name in ["pgtap", *needs] if name not in cluster.features]
         if missing:
-            pytest.skip(f"needs {', '.join(missing)}, which this server lacks")
+            pytest.skip(f"{self.nodeid}: this server lacks {', '.join(missing)}")
         database = cluster.cron if "pg_cron" in needs else cluster.shared
         with database.connect() as conn:
             conn.execute(f"set search_path = {SEARCH_PATH}")

@@ -57,10 +57,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    needs = [name for marker in item.iter_markers("requires") for name in marker.args]
+    if needs:
+        missing = [name for name in needs if name not in cluster_of(item.config).features]
+        if missing:
+            pytest.skip(f"{item.nodeid}: this server lacks {', '.join(missing)}")
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     cluster = session.config.stash.get(CLUSTER, None)
     if cluster is None:
         return
+    if "url" in vars(cluster):
+        _ = cluster.description
     cluster.close()
     profile = cluster.profile
     if profile is not None and profile.functions:
@@ -84,7 +94,7 @@ def pytest_terminal_summary(
     if counts.files:
         terminalreporter.section("pgTAP")
         terminalreporter.write_line(str(counts))
-    if cluster is not None and "description" in cluster.__dict__:
+    if cluster is not None and "description" in vars(cluster):
         terminalreporter.write_line(f"ran on {cluster.description}")
 
 

@@ -30,6 +30,26 @@ class RaceError(Exception):
     """What differs, already told in full."""
 
 
+def judge(printed: str, expected: Path) -> None:
+    """Compares with the expected output, or accepts what was printed as that."""
+    if os.environ.get("ROWLOCK_ACCEPT") == "1":
+        expected.parent.mkdir(exist_ok=True)
+        expected.write_text(printed)
+        return
+    if not expected.exists():
+        raise RaceError(f"{expected} is missing: ROWLOCK_ACCEPT=1 writes it\n\n{printed}")
+    difference = difflib.unified_diff(
+        expected.read_text().splitlines(),
+        printed.splitlines(),
+        f"expected/{expected.name}",
+        "printed",
+        lineterm="",
+    )
+    told = "\n".join(difference)
+    if told:
+        raise RaceError(told)
+
+
 class RaceFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         yield RaceItem.from_parent(self, name="race")
@@ -41,7 +61,7 @@ class RaceItem(pytest.Item):
 
         binary = isolationtester()
         if binary is None:
-            pytest.skip("needs isolationtester, from Debian's postgresql-client-15")
+            pytest.skip(f"{self.nodeid}: needs isolationtester, from Debian's postgresql-client-15")
         cluster = cluster_of(self.config)
         database = cluster.create()
         try:
@@ -57,26 +77,7 @@ class RaceItem(pytest.Item):
         printed = done.stdout.decode(errors="replace")
         if done.returncode != 0:
             raise RaceError(printed + done.stderr.decode(errors="replace"))
-        self._compare(printed)
-
-    def _compare(self, printed: str) -> None:
-        expected = self.path.parent / "expected" / f"{self.path.stem}.out"
-        if os.environ.get("ROWLOCK_ACCEPT") == "1":
-            expected.parent.mkdir(exist_ok=True)
-            expected.write_text(printed)
-            return
-        if not expected.exists():
-            raise RaceError(f"{expected} is missing: ROWLOCK_ACCEPT=1 writes it\n\n{printed}")
-        difference = difflib.unified_diff(
-            expected.read_text().splitlines(),
-            printed.splitlines(),
-            f"expected/{expected.name}",
-            "printed",
-            lineterm="",
-        )
-        told = "\n".join(difference)
-        if told:
-            raise RaceError(told)
+        judge(printed, self.path.parent / "expected" / f"{self.path.stem}.out")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, RaceError):

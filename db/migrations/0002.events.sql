@@ -8,6 +8,7 @@ create table queue.job_events (
   job_id bigint not null,
   attempt integer not null,
   fence integer not null,
+  elapsed interval,
   event text not null,
   from_status text,
   to_status text not null,
@@ -32,6 +33,9 @@ create index job_events_of_job on queue.job_events (job_id, id);
 create index job_events_of_transaction on queue.job_events (xid);
 
 create table queue.job_events_default partition of queue.job_events default;
+
+comment on column queue.job_events.elapsed is
+  'Of claimed: how long the job had been due; of what ends a claim: how long it ran';
 
 comment on table queue.job_events is 'Append-only: one row a transition, by day.';
 

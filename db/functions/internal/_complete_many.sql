@@ -39,14 +39,14 @@ begin
     where job.ctid = any (p_ctids)
       and job.id = outcome.id
       and job.fence = outcome.fence
-    returning job.id, job.attempt, job.fence, job.queue, job.kind, held.worker
+    returning job.id, job.attempt, job.fence, job.started_at, job.queue, job.kind, held.worker
   )
   insert into queue.job_events (
-    at, job_id, attempt, fence, event, from_status, to_status, queue, kind, worker
+    at, job_id, attempt, fence, elapsed, event, from_status, to_status, queue, kind, worker
   )
   select
-    v_now, settled.id, settled.attempt, settled.fence, 'succeeded', 'running', 'succeeded',
-    settled.queue, settled.kind, settled.worker
+    v_now, settled.id, settled.attempt, settled.fence, v_now - settled.started_at, 'succeeded',
+    'running', 'succeeded', settled.queue, settled.kind, settled.worker
   from settled;
 end;
 $$;

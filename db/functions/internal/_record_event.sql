@@ -15,11 +15,13 @@ language plpgsql
 as $$
 begin
   insert into queue.job_events (
-    at, job_id, attempt, fence, event, from_status, to_status, queue, kind, worker, actor, detail
+    at, job_id, attempt, fence, elapsed, event, from_status, to_status, queue, kind, worker, actor,
+    detail
   )
   select
-    p_at, p_job.id, p_job.attempt, p_job.fence, p_event, p_from_status, p_job.status, p_job.queue,
-    p_job.kind, p_worker, actor.name,
+    p_at, p_job.id, p_job.attempt, p_job.fence,
+    case when p_from_status = 'running' and p_job.status <> 'running' then p_at - p_job.started_at end,
+    p_event, p_from_status, p_job.status, p_job.queue, p_job.kind, p_worker, actor.name,
     nullif(
       jsonb_strip_nulls(
         coalesce(p_detail, '{}') || jsonb_build_object('session_user', actor.session_user_name)

@@ -88,10 +88,11 @@ begin
       ),
       recorded as (
         insert into queue.job_events (
-          at, job_id, attempt, fence, event, from_status, to_status, queue, kind, worker
+          at, job_id, attempt, fence, elapsed, event, from_status, to_status, queue, kind, worker
         )
         select
-          v_now, claimed.id, claimed.attempt, claimed.fence, 'claimed', 'queued', 'running',
+          v_now, claimed.id, claimed.attempt, claimed.fence, v_now - claimed.available_at, 'claimed',
+          'queued', 'running',
           claimed.queue, claimed.kind, claimed.worker
         from claimed
       )

@@ -161,7 +161,7 @@ def connect(
     """A connection whose every call has a time limit.
 
     autocommit, READ COMMITTED whatever the database's default, times in UTC, named
-    `rowlock:<worker>:<role>` in pg_stat_activity (`rowlock::<role>` without a worker).
+    `rowlock:<worker>:<role>` in pg_stat_activity (`rowlock:<role>` without a worker).
 
     A dead peer is noticed within about `tcp_user_timeout`. What the URL itself sets wins. Behind a
     pooler no session state is set: server-side prepared statements are off and `Client` sets the
@@ -186,7 +186,7 @@ def connect(
             url,
             autocommit=True,
             client_encoding="UTF8",
-            application_name=f"rowlock:{worker or ''}:{role}",
+            application_name=f"rowlock:{worker}:{role}" if worker else f"rowlock:{role}",
             **options,
         )
     except psycopg.Error as exc:
@@ -671,6 +671,34 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """What `rowlock doctor` asks the server beside health()."""
+
+    server_version: int
+    encoding: str
+    read_only: bool
+    login: str
+    roles: list[str]
+    has_schema: bool
+    pg_cron: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A transaction that has written and is still open, in any database of the cluster.
+
+    `since` is None where the login may not see it; `age` counts transactions begun meanwhile.
+    """
+
+    pid: int
+    database: str
+    application_name: str
+    state: str | None
+    since: datetime | None
+    age: int
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStatus:
     """`state`: live, or gone with leases still running out."""
 
@@ -824,6 +852,27 @@ _LIST_QUEUES = Call("list_queues", "", QueueStatus)
 _LIST_WORKERS = Call("list_workers", "", WorkerStatus)
 _STATS = Call("stats", "", Stat)
 _HEALTH = Call("health", "", Check)
+
+_SESSION = """
+select
+  current_setting('server_version_num')::int, current_setting('server_encoding'),
+  current_setting('transaction_read_only') = 'on', session_user::text,
+  array(
+    select rolname::text from pg_catalog.pg_roles
+    where rolname like 'queue\\_%' and pg_has_role(session_user, oid, 'member')
+    order by 1
+  ),
+  exists (select from pg_catalog.pg_namespace where nspname = 'queue'),
+  (select extversion from pg_catalog.pg_extension where extname = 'pg_cron')
+"""
+
+_OLDEST_WRITER = """
+select pid, coalesce(datname, ''), application_name, state, xact_start, age(backend_xid)
+from pg_catalog.pg_stat_activity
+where backend_xid is not null and pid <> pg_backend_pid()
+order by age(backend_xid) desc
+limit 1
+"""
 
 
 def _enqueue_values(
@@ -1165,6 +1214,16 @@ class Client:
 
     def health(self) -> list[Check]:
         return self._all(_HEALTH)
+
+    # -- the server, for `rowlock doctor`
+
+    def session(self) -> Session:
+        (row,) = self._execute(_SESSION, [], WrongState)
+        return Session(*row)
+
+    def oldest_writer(self) -> Writer | None:
+        rows = self._execute(_OLDEST_WRITER, [], WrongState)
+        return Writer(*rows[0]) if rows else None
 
     # -- the call itself
 

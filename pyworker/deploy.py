@@ -188,7 +188,7 @@ def _take_lock(conn: Connection, wait: timedelta, report: Report) -> None:
         if time.monotonic() > deadline:
             raise Unavailable(
                 f"another migration has been running for {wait}",
-                hint="Look for application_name 'rowlock::migrate' in pg_stat_activity.",
+                hint="Look for application_name 'rowlock:migrate' in pg_stat_activity.",
             )
         time.sleep(random.uniform(0.1, 0.4))
 

@@ -162,3 +162,14 @@ def test_a_coverage_report_names_file_and_line(tmp_path: Path) -> None:
     told = list(Profile.load(tmp_path / "report.json").report())
     assert told[0].startswith(" 50.0 %  db/functions/worker/claim.sql: ")
     assert told[-1] == "PL/pgSQL: 50.0 % of 2 statements in 1 functions"
+
+
+def test_a_server_of_ones_own_may_be_crashed(own_cluster: Cluster, database: Database) -> None:
+    assert own_cluster.url != database.url
+    mine = own_cluster.create()
+    assert own_cluster.server is not None
+    own_cluster.server.crash()
+    own_cluster.server.start()
+    with mine.connect() as conn, database.connect() as other:
+        assert conn.execute("select count(*) from queue.jobs").fetchone() == (0,)
+        assert other.execute("select count(*) from queue.jobs").fetchone() == (0,)

@@ -108,11 +108,30 @@ def cluster(pytestconfig: pytest.Config) -> Cluster:
 
 
 @pytest.fixture
+def own_cluster() -> Iterator[Cluster]:
+    """A second server, for tests that stop, crash or reconfigure one, or kill -9 a backend.
+
+    On the shared one that would end other tests' sessions and wipe the coverage counted so far.
+    """
+    if os.environ.get("ROWLOCK_TEST_DATABASE_URL"):
+        pytest.skip("needs a server of its own; ROWLOCK_TEST_DATABASE_URL lends one")
+    cluster = Cluster()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
 def database(cluster: Cluster) -> Iterator[Database]:
     """A fresh migrated database, dropped after the test with whoever is connected."""
     database = cluster.create()
     yield database
     cluster.drop(database)
+
+
+@pytest.fixture
+def cron_database(cluster: Cluster) -> Database:
+    """The run's one database with pg_cron: mark the test `requires("pg_cron")`, leave no jobs."""
+    return cluster.cron
 
 
 @pytest.fixture

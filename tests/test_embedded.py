@@ -236,20 +236,14 @@ def test_ctrl_c_is_not_for_it() -> None:
         assert os.getpgid(server.pid) != os.getpgid(0)
 
 
-def test_a_server_that_cannot_start_says_why_and_leaves_nothing() -> None:
+def test_a_server_that_cannot_start_says_why_and_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     with pytest.raises(embedded.EmbeddedError, match="no_such_library") as caught:
         embedded.start(settings={"shared_preload_libraries": "no_such_library"})
     assert "the server ended at once" in str(caught.value)
-    assert not mine("rowlock-pg-")
-
-
-def mine(prefix: str) -> list[Path]:
-    """This process's own leftovers are those whose lock it holds no more and nobody else does."""
-    found = []
-    for path in Path(tempfile.gettempdir()).glob(prefix + "*"):
-        if time.time() - path.stat().st_mtime < 5 and not (path / "server.json").exists():
-            found.append(path)
-    return found
+    assert not list(folder.iterdir())
 
 
 def test_binaries_that_are_not_there_are_named(tmp_path: Path) -> None:

@@ -95,7 +95,8 @@ create table queue.steps (
   processed bigint,
   failures integer not null default 0,
   error text,
-  position bigint not null default 0
+  position bigint not null default 0,
+  cursor text
 ) with (fillfactor = 50);
 
 insert into queue.steps (step, every)

@@ -1,26 +1,47 @@
 -- queue._adopt_cluster: a dump came to another cluster, where transaction ids start anew
 --
--- The events that came along carry ids of the old cluster. Those that this cluster has not reached, or that predate the
--- restore, say nothing here: read_events tells them apart by event id, and answers old cursors with RL409.
+-- The ids that came with the events say nothing here: they are told apart by event id, and read_events answers old cursors with
+-- RL409. What the dump holds and roll_up had not counted is counted now, by the old ids, for the last time.
 create or replace function queue._adopt_cluster()
 returns boolean
 language plpgsql
 as $$
 declare
   v_identifier bigint := (pg_control_system()).system_identifier;
-  v_is_new boolean;
+  v_last bigint := coalesce((select max(event.id) from queue.job_events as event), 0);
+  v_before bigint;
+  v_cursor pg_snapshot;
+  v_end text;
 begin
-  update queue.settings as settings
-  set system_identifier = v_identifier,
-      adopted_event_id = coalesce((select max(event.id) from queue.job_events as event), 0)
-  where settings.system_identifier <> v_identifier;
-  v_is_new := found;
+  select settings.adopted_event_id into v_before
+  from queue.settings as settings
+  where settings.system_identifier <> v_identifier
+  for no key update;
 
-  if v_is_new then
-    perform queue._record_action('adopt_cluster', null, null);
+  if not found then
+    return false;
   end if;
 
-  return v_is_new;
+  select step.cursor::pg_snapshot into v_cursor
+  from queue.steps as step
+  where step.step = 'roll_up'
+  for no key update;
+
+  select (max(event.xid)::text::numeric + 1)::text into v_end from queue.job_events as event;
+  if v_end::xid8 > pg_snapshot_xmax(v_cursor) then
+    perform queue._count_events(v_cursor, format('%s:%s:', v_end, v_end)::pg_snapshot, v_before);
+  end if;
+
+  update queue.steps as step
+  set cursor = queue._snapshot()::text
+  where step.step = 'roll_up';
+
+  update queue.settings as settings
+  set system_identifier = v_identifier,
+      adopted_event_id = v_last;
+
+  perform queue._record_action('adopt_cluster', null, null);
+  return true;
 end;
 $$;
 

@@ -19,6 +19,7 @@ returns table (
   to_status text,
   attempt integer,
   fence integer,
+  elapsed interval,
   worker text,
   actor text,
   detail jsonb
@@ -43,7 +44,7 @@ begin
     return query
       select
         item.id, item.at, item.job_id, item.queue, item.kind, item.event, item.from_status,
-        item.to_status, item.attempt, item.fence, item.worker, item.actor, item.detail
+        item.to_status, item.attempt, item.fence, item.elapsed, item.worker, item.actor, item.detail
       from queue.job_events as item
       where item.job_id = list_events.of_job
         and item.id > coalesce(list_events.cursor, 0)
@@ -54,7 +55,7 @@ begin
     return query
       select
         item.id, item.at, item.job_id, item.queue, item.kind, item.event, item.from_status,
-        item.to_status, item.attempt, item.fence, item.worker, item.actor, item.detail
+        item.to_status, item.attempt, item.fence, item.elapsed, item.worker, item.actor, item.detail
       from (
           select recent.*
           from queue.job_events as recent

@@ -23,6 +23,7 @@ returns table (
   to_status text,
   attempt integer,
   fence integer,
+  elapsed interval,
   worker text,
   actor text,
   detail jsonb,
@@ -147,7 +148,7 @@ begin
     )
     select
       page.id, page.at, page.job_id, page.queue, page.kind, page.event, page.from_status,
-      page.to_status, page.attempt, page.fence, page.worker, page.actor, page.detail,
+      page.to_status, page.attempt, page.fence, page.elapsed, page.worker, page.actor, page.detail,
       mark.next_cursor
     from mark
       left join page on true

@@ -60,7 +60,17 @@ begin
     delete from queue.jobs as job
     using locked
     where job.id = locked.id
-    returning job.id
+    returning job.queue, job.kind, job.status
+  ),
+  counted as (
+    insert into queue.rollups as rollup (
+      grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds
+    )
+    select 'ever', timestamptz 'epoch', gone.queue, gone.kind, 'pruned', gone.status, 'gone', 0, count(*), 0
+    from gone
+    group by gone.queue, gone.kind, gone.status
+    on conflict (grain, at, queue, kind, event, from_status, to_status, bucket) do update
+    set events = rollup.events + excluded.events
   )
   select
     (select count(*)::integer from gone),

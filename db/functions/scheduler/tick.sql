@@ -1,8 +1,8 @@
 -- queue.tick: does the maintenance step that is due, one a call, so that each commits by itself
 --
--- Steps: reap, prune, rotate_events. Returns one row: the step done (null when none was due), how many rows it
+-- Steps: reap, roll_up, prune, rotate_events. Returns one row: the step done (null when none was due), how many rows it
 -- concerned, whether to call again at once, and how long until a step is due; due_in is half a minute while nothing runs
--- that could need reaping. Safe to call from any number of places at once: one caller does a step, the
+-- that could need reaping and every event is counted. Safe to call from any number of places at once: one caller does a step, the
 -- others pass it by; but a step overdue by three intervals is done by whoever comes, whatever holds its row.
 -- A step that fails is recorded (health shows it) and comes due again.
 create or replace function queue.tick()
@@ -45,6 +45,9 @@ begin
           select (reaped.requeued + reaped.failed + reaped.cancelled)::bigint into processed
           from queue.reap() as reaped;
           more := processed >= 1000;
+        when 'roll_up' then
+          select rolled.counted::bigint, rolled.more into processed, more
+          from queue.roll_up() as rolled;
         when 'prune' then
           select pruned.deleted::bigint, pruned.more into processed, more from queue.prune() as pruned;
         when 'rotate_events' then
@@ -78,7 +81,10 @@ begin
 
   more := more or due_in = interval '0' and v_is_mine;
 
-  if not more and not exists (select from queue.jobs as job where job.status = 'running') then
+  if not more
+    and not exists (select from queue.jobs as job where job.status = 'running')
+    and not queue._has_uncounted_events()
+  then
     due_in := greatest(due_in, interval '30 seconds');
   end if;
 

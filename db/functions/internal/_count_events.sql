@@ -1,0 +1,79 @@
+-- queue._count_events: adds to the counters what a later snapshot sees of the events and an earlier one does not
+--
+-- Of events with an id above p_after_id. Returns how many.
+create or replace function queue._count_events(
+  p_old pg_snapshot,
+  p_new pg_snapshot,
+  p_after_id bigint
+)
+returns bigint
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_open xid8[] := array(select pg_snapshot_xip(p_old));
+  v_counted bigint;
+begin
+  with counted as materialized (
+    select
+      date_trunc('minute', event.at, 'UTC') as at,
+      event.queue,
+      event.kind,
+      event.event,
+      coalesce(event.from_status, '') as from_status,
+      event.to_status,
+      case
+        when event.elapsed is null then 0
+        else width_bucket(
+          greatest(extract(epoch from event.elapsed)::double precision, 0), queue._bucket_bounds()
+        )
+      end as bucket,
+      count(*) as events,
+      coalesce(sum(extract(epoch from event.elapsed)::double precision), 0) as elapsed_seconds
+    from (
+        select late.*
+        from queue.job_events as late
+        where late.xid = any (v_open)
+        union all
+        select later.*
+        from queue.job_events as later
+        where later.xid >= pg_snapshot_xmax(p_old)
+          and later.xid < pg_snapshot_xmax(p_new)
+      ) as event
+    where event.id > p_after_id
+      and pg_visible_in_snapshot(event.xid, p_new)
+    group by 1, 2, 3, 4, 5, 6, 7
+  ),
+  written as (
+    insert into queue.rollups as rollup (
+      grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds
+    )
+    select
+      grain.name,
+      case grain.name
+        when 'ever' then timestamptz 'epoch'
+        else date_trunc(grain.name, counted.at, 'UTC')
+      end,
+      counted.queue,
+      counted.kind,
+      counted.event,
+      counted.from_status,
+      counted.to_status,
+      counted.bucket,
+      sum(counted.events),
+      sum(counted.elapsed_seconds)
+    from counted
+      cross join (values ('minute'), ('hour'), ('ever')) as grain (name)
+    group by 1, 2, 3, 4, 5, 6, 7, 8
+    on conflict (grain, at, queue, kind, event, from_status, to_status, bucket) do update
+    set events = rollup.events + excluded.events,
+        elapsed_seconds = rollup.elapsed_seconds + excluded.elapsed_seconds
+  )
+  select coalesce(sum(counted.events), 0) into v_counted from counted;
+
+  return v_counted;
+end;
+$$;
+
+comment on function queue._count_events is 'Counts the events between two snapshots';

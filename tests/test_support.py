@@ -84,7 +84,7 @@ def test_a_race_that_prints_something_else_fails(
         races.judge("step c1\nstep c2\n", expected)
 
 
-@pytest.mark.requires("plpgsql_check")
+@pytest.mark.requires("profiler")
 def test_coverage_counts_what_ran_in_every_session_and_nothing_else(database: Database) -> None:
     """Errors and roll-backs count, another database's calls do not, and lines are the body's."""
     with database.connect() as conn:
@@ -134,7 +134,7 @@ def test_coverage_counts_what_ran_in_every_session_and_nothing_else(database: Da
     assert profile.covered == 7
 
 
-@pytest.mark.requires("plpgsql_check")
+@pytest.mark.requires("profiler")
 def test_coverage_ignores_a_function_that_a_test_replaced(
     cluster: Cluster, database: Database
 ) -> None:

@@ -85,7 +85,7 @@ class Cluster:
         with self._maintenance() as conn:
             version = conn.execute("show server_version").fetchone()
         assert version is not None
-        extras = ", ".join(sorted(self.features - {"pgtap"}))
+        extras = ", ".join(sorted(self.features - {"pgtap", "profiler"}))
         return f"PostgreSQL {version[0]}" + (f" with {extras}" if extras else "")
 
     @functools.cached_property
@@ -108,8 +108,11 @@ class Cluster:
             if "pgtap" not in available and pgtap.script() is not None:
                 available.add("pgtap")
             cron = conn.execute("select current_setting('cron.database_name', true)").fetchone()
+            preloaded = conn.execute("show shared_preload_libraries").fetchone()
         if cron != (servers.CRON_DATABASE,):
             available.discard("pg_cron")
+        if preloaded is not None and "plpgsql_check" in preloaded[0]:
+            available.add("profiler")
         return frozenset(available)
 
     # -- databases -------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 -- queue._lock_claims: locks those of these claims that still hold
 --
 -- In id order and passing by what others have locked, so that two batches never wait for each other. The
--- lateral probe keeps the plan at one primary key look-up a claim.
+-- lateral probe keeps the plan at one primary key look-up a claim; a running job is told by its worker (running_is_leased),
+-- since `status = 'running'` would admit the index of the running jobs, read from end to end for each claim.
 create or replace function queue._lock_claims(p_job_ids bigint[], p_fences integer[])
 returns table (ctids tid[], ids bigint[], workers text[])
 language plpgsql
@@ -26,7 +27,7 @@ begin
         select job.ctid, job.id, job.worker
         from queue.jobs as job
         where job.id = asked.id
-          and job.status = 'running'
+          and job.worker is not null
           and job.fence = asked.fence
         for no key update skip locked
       ) as held;

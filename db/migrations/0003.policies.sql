@@ -53,7 +53,7 @@ create table queue.policies (
   finished_retention interval,
   failed_retention interval,
 
-  constraint queue_is_a_name check (queue ~ '^[a-z0-9][a-z0-9_.:-]{0,62}$'),
+  constraint queue_is_a_name check (queue ~ '^[a-z0-9][a-z0-9_.:-]*$' and length(queue) <= 63),
   constraint pause_is_whole check (
     (paused_at is null) = (paused_by is null)
     and (paused_at is not null or (paused_until is null and pause_reason is null))

@@ -5,7 +5,7 @@ language plpgsql
 immutable
 as $$
 begin
-  if p_value is null or p_value !~ '^[a-z0-9][a-z0-9_.:-]{0,62}$' then
+  if p_value is null or length(p_value) > 63 or p_value !~ '^[a-z0-9][a-z0-9_.:-]*$' then
     raise exception '% % is not a name', p_field, coalesce(quote_literal(left(p_value, 80)), 'null')
       using errcode = 'RL400',
         hint = format(

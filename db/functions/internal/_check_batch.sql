@@ -9,6 +9,9 @@ declare
     'kind', 'payload', 'queue', 'priority', 'available_at', 'delay', 'max_attempts', 'lease', 'timeout',
     'idempotency_key', 'headers'
   ];
+  v_instant constant text :=
+    '^[0-9]{4}-[0-9]{2}-[0-9]{2}[t ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?'
+    ' ?(z|[+-][0-9]{2}(:?[0-9]{2}){0,2})$';
   v_now timestamptz := clock_timestamp();
   v_item record;
   v_unknown text;
@@ -42,9 +45,9 @@ begin
           using errcode = 'RL400', hint = 'Fields are ' || array_to_string(v_fields, ', ') || '.';
       end if;
 
-      -- Within a session a time without zone means the session's zone, in a document nobody can tell.
-      if v_item.value ->> 'available_at' !~* '(z|[+-][0-9]{2}(:?[0-9]{2})?)$' then
-        raise exception 'available_at % has no time zone',
+      -- Without zone, or as 1/2/2027, it would mean what the session's settings say; a document knows none.
+      if v_item.value ->> 'available_at' !~* v_instant then
+        raise exception 'available_at % is no instant of ISO 8601 with a time zone',
           quote_literal(left(v_item.value ->> 'available_at', 80))
           using errcode = 'RL400', hint = 'Write it as 2027-01-31T12:00:00Z, or give a delay.';
       end if;

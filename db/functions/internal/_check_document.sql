@@ -1,6 +1,4 @@
 -- queue._check_document: RL413 or RL400 unless every client can read a JSON document back
---
--- A short text can be neither deep nor hold a number beyond a double, so only longer ones are walked.
 create or replace function queue._check_document(p_field text, p_value jsonb, p_most integer)
 returns void
 language plpgsql
@@ -8,6 +6,7 @@ immutable
 as $$
 declare
   v_bytes integer := octet_length(p_value::text);
+  v_fault text;
 begin
   if v_bytes > p_most then
     raise exception '% has % bytes', p_field, v_bytes
@@ -18,16 +17,10 @@ begin
         );
   end if;
 
-  if v_bytes > 200 then
-    if p_value @? '$.**{101}' then
-      raise exception '% is nested deeper than 100 levels', p_field
-        using errcode = 'RL400', hint = 'Flatten it, or pass it as a string.';
-    end if;
-
-    if p_value @? 'strict $.** ? (@.type() == "number" && (@ > 1.7e308 || @ < -1.7e308))' then
-      raise exception '% holds a number beyond the range of a double', p_field
-        using errcode = 'RL400', hint = 'Pass such a number as a string.';
-    end if;
+  v_fault := queue._unreadable(p_value);
+  if v_fault is not null then
+    raise exception '% %', p_field, v_fault
+      using errcode = 'RL400', hint = 'No client could read that back: pass it as a string.';
   end if;
 end;
 $$;

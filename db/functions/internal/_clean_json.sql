@@ -6,6 +6,7 @@ create or replace function queue._clean_json(p_json json)
 returns json
 language plpgsql
 immutable
+set standard_conforming_strings = on
 as $$
 declare
   v_text text := p_json::text;

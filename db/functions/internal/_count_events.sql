@@ -70,7 +70,7 @@ begin
     set events = rollup.events + excluded.events,
         elapsed_seconds = rollup.elapsed_seconds + excluded.elapsed_seconds
   )
-  select coalesce(sum(counted.events), 0) into v_counted from counted;
+  select coalesce(sum(counted.events), 0)::bigint into v_counted from counted;
 
   return v_counted;
 end;

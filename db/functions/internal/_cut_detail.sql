@@ -6,12 +6,19 @@ immutable
 as $$
 declare
   v_detail jsonb := queue._as_jsonb(p_detail);
+  v_cut jsonb;
 begin
-  if octet_length(v_detail::text) > 65536 then
-    return jsonb_build_object('cut', queue._cut(v_detail::text, 60000));
+  if octet_length(v_detail::text) <= 65536 then
+    return v_detail;
   end if;
 
-  return v_detail;
+  v_cut := jsonb_build_object('cut', queue._cut(v_detail::text, 65000));
+  if octet_length(v_cut::text) > 65536 then
+    -- Quoted once more, every quote and backslash counts twice.
+    v_cut := jsonb_build_object('cut', queue._cut(v_detail::text, 32500));
+  end if;
+
+  return v_cut;
 end;
 $$;
 

@@ -22,11 +22,13 @@ begin
     p_at, p_job.id, p_job.attempt, p_job.fence,
     case when p_from_status = 'running' and p_job.status <> 'running' then p_at - p_job.started_at end,
     p_event, p_from_status, p_job.status, p_job.queue, p_job.kind, p_worker, actor.name,
-    nullif(
-      jsonb_strip_nulls(
+    (
+      -- Without nulls at the top; further down they are somebody's own.
+      select jsonb_object_agg(part.key, part.value)
+      from jsonb_each(
         coalesce(p_detail, '{}') || jsonb_build_object('session_user', actor.session_user_name)
-      ),
-      '{}'
+      ) as part
+      where part.value <> 'null'
     )
   from queue._actor() as actor;
 end;

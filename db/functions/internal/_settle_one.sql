@@ -55,8 +55,11 @@ begin
   exception
     when sqlstate 'RL404' or sqlstate 'RL409' then
       verdict := 'lost';
-    when serialization_failure or deadlock_detected then
-      raise;
+    when transaction_rollback or insufficient_resources or object_not_in_prerequisite_state
+      or operator_intervention or system_error or syntax_error_or_access_rule_violation
+      or feature_not_supported or internal_error
+    then
+      raise;  -- The server's trouble, or a migration passing by: it says nothing about this outcome.
     when others then
       get stacked diagnostics v_message = message_text;
       verdict := 'refused';

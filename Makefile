@@ -7,7 +7,8 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 ARGS ?=
 
 DEBIAN_PACKAGES := python3-venv postgresql-15 postgresql-client-15 postgresql-15-pgtap \
-  postgresql-15-plpgsql-check postgresql-15-cron libtap-parser-sourcehandler-pgtap-perl
+  postgresql-15-plpgsql-check postgresql-15-cron libtap-parser-sourcehandler-pgtap-perl \
+  $(if $(shell command -v npm),,nodejs npm)
 
 COMPOSE := $(wildcard docker-compose*.yml)
 DOCKERFILES := $(wildcard Dockerfile docker/Dockerfile* docker/*/Dockerfile*)
@@ -52,7 +53,8 @@ test: packages venv ## Run all tests on one PostgreSQL: make test [PG=16] [ARGS=
 	PG=$(PG) $(BIN)/python -m pytest --cov $(COVERAGE) $(ARGS)
 
 .PHONY: coverage
-coverage: ## Print what the last run on PG=15 left uncovered in the SQL functions
+coverage: ## Print which lines the last run on PG=15 left uncovered
+	@$(BIN)/coverage report --show-missing
 	@$(BIN)/python -m tests.support.plpgsql_coverage --min 95
 
 .PHONY: pg_prove

@@ -507,7 +507,7 @@ _BATCH_SIZE = 4 * 2**20
 def _enqueue_lines(
     ctx: click.Context, db: Client, kind: str | None, options: Mapping[str, Any]
 ) -> None:
-    stream = click.get_text_stream("stdin", encoding="utf-8")
+    stream = sys.stdin.buffer
     done = created = size = 0
     batch: list[NewJob | Mapping[str, Any]] = []
     output = ctx.ensure_object(_Run).output
@@ -531,11 +531,9 @@ def _enqueue_lines(
                     size += len(line)
                 if len(batch) == client.MAX_BATCH or size > _BATCH_SIZE:
                     send()
-                advance(len(line.encode()))
+                advance(len(line))
             if batch:
                 send()
-    except UnicodeDecodeError as exc:
-        raise click.UsageError(f"standard input is not UTF-8, after {done} jobs: {exc}") from exc
     except (RowlockError, click.UsageError):
         click.echo(f"{done} jobs were enqueued before this:", err=True)
         raise
@@ -543,9 +541,12 @@ def _enqueue_lines(
 
 
 def _line_job(
-    line: str, number: int, kind: str | None, options: Mapping[str, Any]
+    line: bytes, number: int, kind: str | None, options: Mapping[str, Any]
 ) -> NewJob | Mapping[str, Any]:
-    text = _json_text(line.strip(), f"line {number}")
+    try:
+        text = _json_text(line.decode().strip(), f"line {number}")
+    except UnicodeDecodeError as exc:
+        raise click.UsageError(f"line {number} is not UTF-8: {exc}") from exc
     if kind is not None:
         return NewJob(kind=kind, payload=text, **options)
     job = client.decode_json(text)
@@ -555,7 +556,7 @@ def _line_job(
 
 
 @contextmanager
-def _progress(stream: IO[str]) -> Iterator[Callable[[int], None]]:
+def _progress(stream: IO[bytes]) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal where the input's size is known, else nothing."""
     try:
         size = os.fstat(stream.fileno()).st_size
@@ -665,14 +666,14 @@ _REASON = click.option("--reason", help="Kept with the event.")
 
 @job.command("retry")
 @_JOB_IDS
-@click.option("--extra-attempts", type=int, help="Runs granted on top [default: 1].")
+@click.option("--extra-attempts", type=int, default=1, show_default=True, help="Runs granted.")
 @click.option("--in", "delay", type=_duration, metavar="SPAN", help="Due in, such as 5m.")
 @_REASON
 @click.pass_context
 def job_retry(
     ctx: click.Context,
     job_ids: tuple[int, ...],
-    extra_attempts: int | None,
+    extra_attempts: int,
     delay: timedelta | None,
     reason: str | None,
 ) -> None:
@@ -1032,6 +1033,56 @@ def _load(name: str) -> Any:
             raise click.UsageError(f"module {module} has no {attribute}")
         found = getattr(found, part)
     return found
+
+
+@main.command()
+@click.option("--app", "app_name", required=True, metavar="PKG.MOD:APP", help="The App to run.")
+@click.option("-q", "--queue", "queues", multiple=True, help="Served in the order given.")
+@click.option(
+    "-t",
+    "--threads",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    envvar="ROWLOCK_THREADS",
+    help="Handlers that run at once.",
+)
+@click.option("--burst", is_flag=True, help="End when nothing is due.")
+@click.option("--max-jobs", type=click.IntRange(1), help="End after so many.")
+@click.option("--health-addr", metavar=":8321", help="Serve /healthz, /readyz and /metrics.")
+@click.option("--json-logs", is_flag=True, help="Log JSON, one object a line.")
+@click.pass_context
+def worker(
+    ctx: click.Context,
+    app_name: str,
+    queues: tuple[str, ...],
+    threads: int,
+    burst: bool,
+    max_jobs: int | None,
+    health_addr: str | None,
+    json_logs: bool,
+) -> None:
+    """Run jobs. SIGTERM finishes what runs and ends; a second one skips the waiting."""
+    from pyworker.app import App
+    from pyworker.worker import Worker
+
+    app = _load(app_name)
+    if not isinstance(app, App):
+        raise click.UsageError(f"{app_name} is a {type(app).__name__}, not an App")
+    run = ctx.ensure_object(_Run)
+    if not run.database_url and not run.embedded and app.url:
+        run.database_url = app.url
+    location = _located(ctx)
+    logs.configure("DEBUG" if run.verbose else None, "json" if json_logs else None)
+    Worker(
+        app,
+        location.url or None,
+        queues=queues or ("default",),
+        threads=threads,
+        burst=burst,
+        max_jobs=max_jobs,
+        health_addr=health_addr,
+    ).run_process()
 
 
 @main.command()

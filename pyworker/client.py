@@ -3,8 +3,9 @@
     with connect(resolve().url, "shop") as conn:
         made = Client(conn).enqueue("email.send", {"to": "a@b.example"}, delay=timedelta(minutes=5))
 
-Arguments have the names, the order and the defaults of the SQL function. Rows are frozen dataclasses. Durations are timedelta, instants are aware datetimes: the clock is the
-database's, and a naive datetime is refused. Errors are those of `errors.py`.
+Arguments have the names, the order and the defaults of the SQL function. Rows are frozen
+dataclasses. Durations are timedelta, instants are aware datetimes: the clock is the database's, and
+a naive datetime is refused. Errors are those of `errors.py`.
 """
 
 from __future__ import annotations
@@ -613,6 +614,14 @@ class JobSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class JobCount:
+    """`capped`: there may be more."""
+
+    jobs: int
+    capped: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One line of the history."""
 
@@ -640,6 +649,7 @@ class Page(Generic[R]):
 
     rows: list[R]
     next_cursor: str | None
+    previous_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -734,7 +744,7 @@ class Call(Generic[R]):
         row: type[R],
         *,
         conflict: type[ClaimLost] | type[WrongState] = ClaimLost,
-        paged: bool = False,
+        cursors: Sequence[str] = (),
     ) -> None:
         self.function = function
         self.arguments = [
@@ -742,6 +752,7 @@ class Call(Generic[R]):
         ]
         self.row = row
         self.conflict = conflict
+        self.cursors = cursors
         given = ", ".join(f"{name} => %s::{kind}" for name, kind in self.arguments)
 
         if row in (str, int, bool, timedelta):
@@ -753,8 +764,7 @@ class Call(Generic[R]):
         self.columns = [f.name for f in own]
         self.json = [i for i, f in enumerate(own) if f.metadata.get("json")]
         selected = ", ".join(f"{f.name}::text" if f.metadata.get("json") else f.name for f in own)
-        if paged:
-            selected += ", next_cursor"
+        selected = ", ".join([selected, *cursors])
         self.sql = f"select {selected} from queue.{function}({given})"
 
     def make(self, values: Sequence[Any]) -> R:
@@ -847,12 +857,22 @@ _INSTALL_CRON = Call("install_cron", "", CronJob)
 _UNINSTALL_CRON = Call("uninstall_cron", "", int)
 
 _GET_JOB = Call("get_job", "job_id bigint", Job)
-_LIST_JOBS = Call("list_jobs", "filter jsonb, cursor text, max_jobs int", JobSummary, paged=True)
+_LIST_JOBS = Call(
+    "list_jobs",
+    "filter jsonb, cursor text, max_jobs int, backwards boolean",
+    JobSummary,
+    cursors=("next_cursor", "previous_cursor"),
+)
+_COUNT_JOBS = Call("count_jobs", "filter jsonb", JobCount)
 _LIST_EVENTS = Call(
     "list_events", "of_job bigint, filter jsonb, cursor bigint, max_events int", Event
 )
 _READ_EVENTS = Call(
-    "read_events", "cursor text, max_events int", Event, conflict=WrongState, paged=True
+    "read_events",
+    "cursor text, max_events int",
+    Event,
+    conflict=WrongState,
+    cursors=("next_cursor",),
 )
 _LIST_QUEUES = Call("list_queues", "", QueueStatus)
 _LIST_WORKERS = Call("list_workers", "", WorkerStatus)
@@ -1199,10 +1219,14 @@ class Client:
         filter: Mapping[str, Any] | None = None,
         cursor: str | None = None,
         max_jobs: int = 50,
+        backwards: bool = False,
     ) -> Page[JobSummary]:
-        """Jobs, newest first. Filter keys: status label queue kind worker error_group
-        idempotency_key created_after created_before payload."""
-        return self._page(_LIST_JOBS, _filter_out(filter), _text(cursor), max_jobs)
+        """Jobs in the order of their status. Filter keys: status label queue kind priority worker
+        error_group idempotency_key created_after created_before ids headers payload."""
+        return self._page(_LIST_JOBS, _filter_out(filter), _text(cursor), max_jobs, backwards)
+
+    def count_jobs(self, filter: Mapping[str, Any] | None = None) -> JobCount:
+        return self._one(_COUNT_JOBS, _filter_out(filter))
 
     def list_events(
         self,
@@ -1247,10 +1271,11 @@ class Client:
         return [call.make(row) for row in rows]
 
     def _page(self, call: Call[R], *values: Any) -> Page[R]:
-        """The cursor is the same on every row; a row that has nothing else has a null id."""
+        """The cursors are the same on every row; a row that has nothing else has a null id."""
         rows = self._execute(call.sql, list(values), call.conflict)
-        found = [call.make(row[:-1]) for row in rows if row[0] is not None]
-        return Page(found, rows[-1][-1] if rows else None)
+        width = len(call.columns)
+        found = [call.make(row[:width]) for row in rows if row[0] is not None]
+        return Page(found, *rows[0][width:]) if rows else Page([], None)
 
     def _one(self, call: Call[R], *values: Any) -> R:
         rows = self._all(call, *values)

@@ -23,7 +23,8 @@ begin
         on policy.queue = named.queue
         and coalesce(policy.paused_until > v_now, policy.paused_at is not null)
       cross join lateral queue._next_queued(named.queue, v_now) as waiting (available_at)
-    where policy.paused_at is null or policy.paused_until is not null
+    where waiting.available_at is not null
+      and (policy.paused_at is null or policy.paused_until is not null)
   );
 end;
 $$;

@@ -16,8 +16,8 @@ declare
   v_last timestamptz;
 begin
   select
-    count(*) filter (where failure.account = check_password.account),
-    count(*),
+    count(*) filter (where failure.account = check_password.account)::integer,
+    count(*)::integer,
     max(failure.at)
   into v_of_account, v_of_address, v_last
   from (

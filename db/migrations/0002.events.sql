@@ -22,7 +22,7 @@ create table queue.job_events (
     event in (
       'enqueued', 'claimed', 'made_due', 'reprioritized', 'progressed', 'succeeded',
       'retry_scheduled', 'failed', 'lease_expired', 'timed_out', 'released', 'snoozed',
-      'cancelled', 'cancel_requested', 'retried'
+      'cancelled', 'cancel_requested', 'retried', 'discarded'
     )
   )
 ) partition by range (at);

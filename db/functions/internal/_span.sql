@@ -1,0 +1,41 @@
+-- queue._span: a stretch of time cut into equal slots, and the grain of the rollups that covers it; RL400 for more than 1,000 slots
+create or replace function queue._span(
+  p_since timestamptz,
+  p_until timestamptz,
+  p_resolution interval
+)
+returns table (since timestamptz, until timestamptz, resolution interval, grain text)
+language plpgsql
+stable
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+begin
+  resolution := coalesce(p_resolution, interval '1 minute');
+  perform queue._check_span('resolution', resolution, interval '1 minute', interval '1 day');
+
+  until := coalesce(p_until, v_now);
+  since := coalesce(p_since, until - interval '1 hour');
+  if not isfinite(since) or not isfinite(until) or since >= until
+    or until - since > 1000 * resolution
+  then
+    raise exception 'since and until span %', until - since
+      using errcode = 'RL400',
+        hint = 'since is before until, and they are at most 1000 times the resolution apart.';
+  end if;
+
+  grain := case
+    when since >= v_now - interval '25 hours' and resolution < interval '1 hour' then 'minute'
+    else 'hour'
+  end;
+  if grain = 'hour' then
+    resolution := greatest(resolution, interval '1 hour');
+  end if;
+
+  -- Slots begin at whole minutes, hours or days, and cover what was asked for.
+  since := date_bin(resolution, since, timestamptz '2000-01-01 00:00:00+00');
+  return next;
+end;
+$$;
+
+comment on function queue._span is 'A stretch of time in slots, and the grain that covers it';

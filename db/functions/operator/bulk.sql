@@ -1,0 +1,139 @@
+-- queue.bulk: one action on every job that matches a filter, up to max_jobs (1 to 1,000) a call
+--
+-- action is retry, cancel, run_now, reprioritize or discard; filter is list_jobs', narrowed to the statuses that the action takes (retry and discard: failed,
+-- unless the filter says cancelled). arguments is a JSON object: extra_attempts, delay and spread (retry: due spread evenly over that time) or
+-- priority (reprioritize). One row a job: outcome is changed, or skipped with the reason (it changed meanwhile, or somebody has it
+-- locked); in a dry run matched. One event a job, with who and why. Jobs are taken in id order, none is waited for. Call
+-- again until no row comes: what was changed matches no more. RL400 names a bad argument.
+create or replace function queue.bulk(
+  action text,
+  filter jsonb,
+  dry_run boolean default true,
+  max_jobs integer default 1000,
+  arguments jsonb default '{}',
+  reason text default null
+)
+returns table (job_id bigint, outcome text, note text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_filter jsonb := bulk.filter;
+  v_arguments jsonb := coalesce(bulk.arguments, '{}');
+  v_allowed text[];
+  v_spread interval;
+  v_delay interval;
+  v_statuses text[];
+  v_status text;
+  v_page record;
+  v_cursor text;
+  v_ids bigint[] := array[]::bigint[];
+begin
+  perform queue._require_writable();
+  perform queue._check_number('max_jobs', bulk.max_jobs, 1, 1000);
+  perform queue._check_job_filter(v_filter);
+
+  case bulk.action
+    when 'retry' then
+      v_statuses := '{failed,cancelled}';
+      v_allowed := '{extra_attempts,delay,spread}';
+    when 'cancel' then
+      v_statuses := '{queued,running}';
+      v_allowed := '{}';
+    when 'run_now' then
+      v_statuses := '{queued}';
+      v_allowed := '{}';
+    when 'reprioritize' then
+      v_statuses := '{queued}';
+      v_allowed := '{priority}';
+    when 'discard' then
+      v_statuses := '{failed,succeeded,cancelled}';
+      v_allowed := '{}';
+    else
+      raise exception 'action % is unknown', coalesce(quote_literal(left(bulk.action, 80)), 'null')
+        using errcode = 'RL400', hint = 'action is retry, cancel, run_now, reprioritize or discard.';
+  end case;
+
+  if jsonb_typeof(v_arguments) <> 'object' or v_arguments - v_allowed <> '{}' then
+    raise exception 'arguments % do not fit %', left(v_arguments::text, 200), bulk.action
+      using errcode = 'RL400',
+        hint = format(
+          'arguments of %s: %s.', bulk.action,
+          coalesce(nullif(array_to_string(v_allowed, ', '), ''), 'none')
+        );
+  end if;
+
+  begin
+    v_delay := (v_arguments ->> 'delay')::interval;
+    v_spread := (v_arguments ->> 'spread')::interval;
+    perform (v_arguments ->> 'extra_attempts')::integer, (v_arguments ->> 'priority')::integer;
+  exception
+    when data_exception then
+      raise exception 'arguments cannot be read: %', sqlerrm
+        using errcode = 'RL400',
+          hint = 'delay and spread are intervals, extra_attempts and priority whole numbers.';
+  end;
+  perform queue._check_span('spread', v_spread, interval '0', interval '30 days');
+  if bulk.action = 'reprioritize' then
+    perform queue._check_number('priority', (v_arguments ->> 'priority')::bigint, 0, 9);
+  end if;
+
+  -- The statuses one by one, for each has its own order to be found in; without a word, the first alone for retry and
+  -- discard: nobody means jobs cancelled on purpose.
+  if v_filter ?| '{status,label,ids}' then
+    v_statuses := array[null];
+  elsif bulk.action in ('retry', 'discard') then
+    v_statuses := v_statuses[1:1];
+  end if;
+
+  foreach v_status in array v_statuses loop
+    v_cursor := null;
+    loop
+      select found.* into v_page
+      from queue._find_jobs(
+          v_filter || case when v_status is null then '{}' else jsonb_build_object('status', v_status) end,
+          v_cursor,
+          bulk.max_jobs - cardinality(v_ids),
+          false
+        ) as found;
+      v_ids := v_ids || v_page.ids;
+      v_cursor := v_page.next_cursor;
+      exit when v_cursor is null or cardinality(v_ids) >= bulk.max_jobs;
+    end loop;
+    exit when cardinality(v_ids) >= bulk.max_jobs;
+  end loop;
+
+  for bulk.job_id in
+    select found.id from unnest(v_ids) as found (id) order by found.id
+  loop
+    if bulk.dry_run then
+      outcome := 'matched';
+      note := null;
+    else
+      select changed.outcome, changed.note into outcome, note
+      from queue._bulk_one(
+          bulk.action, bulk.job_id, v_arguments,
+          coalesce(v_delay, interval '0')
+            + coalesce(v_spread, interval '0') * (hashint8(bulk.job_id) & 65535) / 65536,
+          bulk.reason
+        ) as changed;
+    end if;
+    return next;
+  end loop;
+
+  if not bulk.dry_run and cardinality(v_ids) > 0 then
+    perform queue._record_action(
+      'bulk_' || bulk.action,
+      v_filter ->> 'queue',
+      bulk.reason,
+      jsonb_build_object(
+        'filter', v_filter, 'arguments', nullif(v_arguments, '{}'), 'jobs', cardinality(v_ids)
+      )
+    );
+  end if;
+end;
+$$;
+
+comment on function queue.bulk is 'One action on every job that matches a filter';
+grant execute on function queue.bulk to queue_operator;

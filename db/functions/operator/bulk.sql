@@ -77,6 +77,7 @@ begin
   perform queue._check_span('spread', v_spread, interval '0', interval '30 days');
   if bulk.action = 'reprioritize' then
     perform queue._check_number('priority', (v_arguments ->> 'priority')::bigint, 0, 9);
+    v_filter := v_filter || jsonb_build_object('other_priority', v_arguments -> 'priority');
   end if;
 
   -- The statuses one by one, for each has its own order to be found in; without a word, the first alone for retry and
@@ -128,7 +129,7 @@ begin
       v_filter ->> 'queue',
       bulk.reason,
       jsonb_build_object(
-        'filter', v_filter, 'arguments', nullif(v_arguments, '{}'), 'jobs', cardinality(v_ids)
+        'filter', bulk.filter, 'arguments', nullif(v_arguments, '{}'), 'jobs', cardinality(v_ids)
       )
     );
   end if;

@@ -1,8 +1,8 @@
 -- queue.prune: finished -> gone, after its retention
 --
 -- Walks the table in id order, from where the last call stopped, over at most ten times max_jobs (1 to 10,000) rows, and deletes the
--- finished ones past their queue's retention, max_jobs at most. Jobs that another session holds are passed by. more: call
--- again, the walk has not reached its end.
+-- finished ones past their queue's retention, max_jobs at most. Jobs that another session holds are passed by. The walk ends where
+-- jobs are too young for any retention: ids follow time of creation. more: call again, it has not ended.
 create or replace function queue.prune(max_jobs integer default 1000)
 returns table (deleted integer, more boolean)
 language plpgsql
@@ -13,16 +13,29 @@ set jit = off
 as $$
 declare
   v_now timestamptz := queue._transition_time();
+  v_young_at timestamptz;
   v_from bigint;
-  v_to bigint;
+  v_ids bigint[];
+  v_ctids tid[];
   v_seen integer;
+  v_last bigint;
+  v_all_young boolean;
 begin
   perform queue._check_number('max_jobs', prune.max_jobs, 1, 10000);
 
   select step.position into v_from from queue.steps as step where step.step = 'prune';
 
+  select
+    v_now - least(
+      settings.finished_retention, settings.failed_retention,
+      (select least(min(policy.finished_retention), min(policy.failed_retention))
+       from queue.policies as policy)
+    )
+  into v_young_at
+  from queue.settings as settings;
+
   with walked as materialized (
-    select job.id, job.queue, job.status, job.finished_at
+    select job.id, job.queue, job.status, job.created_at, job.finished_at
     from queue.jobs as job
     where job.id > v_from
     order by job.id
@@ -32,34 +45,48 @@ begin
     select named.queue, policy.finished_retention, policy.failed_retention
     from (select distinct walked.queue from walked) as named
       cross join lateral queue._policy(named.queue, v_now) as policy
-  ),
-  due as (
-    select walked.id
-    from walked
-      join retention on retention.queue = walked.queue
-    where walked.finished_at <= v_now - case
-        when walked.status = 'failed' then retention.failed_retention
-        else retention.finished_retention
-      end
-    order by walked.id
-    limit prune.max_jobs
-  ),
-  locked as materialized (
-    select held.id
-    from due
+  )
+  select
+    array(
+      select walked.id
+      from walked
+        join retention on retention.queue = walked.queue
+      where walked.finished_at <= v_now - case
+          when walked.status = 'failed' then retention.failed_retention
+          else retention.finished_retention
+        end
+      order by walked.id
+      limit prune.max_jobs
+    ),
+    count(*)::integer,
+    max(walked.id),
+    -- A clock that once ran ahead left dates that tell nothing.
+    bool_and(walked.created_at > v_young_at and walked.created_at <= v_now)
+  into v_ids, v_seen, v_last, v_all_young
+  from walked;
+
+  more := v_seen = prune.max_jobs * 10 and not v_all_young;
+  if cardinality(v_ids) = prune.max_jobs then
+    more := true;
+    v_last := v_ids[prune.max_jobs];
+  end if;
+
+  v_ctids := array(
+    select held.ctid
+    from unnest(v_ids) as due (id)
       cross join lateral (
-        select job.id
+        select job.ctid
         from queue.jobs as job
         where job.id = due.id
           and job.status in ('succeeded', 'failed', 'cancelled')
           and job.finished_at <= v_now - interval '1 minute'
         for update skip locked
       ) as held
-  ),
-  gone as (
+  );
+
+  with gone as (
     delete from queue.jobs as job
-    using locked
-    where job.id = locked.id
+    where job.ctid = any (v_ctids)
     returning job.queue, job.kind, job.status
   ),
   counted as (
@@ -72,20 +99,15 @@ begin
     on conflict (grain, at, queue, kind, event, from_status, to_status, bucket) do update
     set events = rollup.events + excluded.events
   )
-  select
-    (select count(*)::integer from gone),
-    case
-      when (select count(*) from due) = prune.max_jobs then (select max(due.id) from due)
-      else (select max(walked.id) from walked)
-    end,
-    (select count(*)::integer from walked)
-  into deleted, v_to, v_seen;
+  select count(*)::integer into deleted from gone;
 
-  more := v_seen = prune.max_jobs * 10 or deleted = prune.max_jobs;
-
-  update queue.steps as step
-  set position = case when more then v_to else 0 end
-  where step.step = 'prune';
+  -- Without waiting: a session that hangs in its tick may have the row.
+  perform from queue.steps as step where step.step = 'prune' for no key update skip locked;
+  if found then
+    update queue.steps as step
+    set position = case when more then v_last else 0 end
+    where step.step = 'prune';
+  end if;
 
   return next;
 end;

@@ -14,47 +14,53 @@ as $$
 declare
   v_now timestamptz := queue._transition_time();
   v_job queue.jobs;
-  v_status text;
+  v_taken text[] := '{}';
+  v_aside bigint[] := '{}';
+  v_seen integer;
 begin
   perform queue._check_number('max_jobs', reap.max_jobs, 1, 10000);
-  requeued := 0;
-  failed := 0;
-  cancelled := 0;
-  set_aside := 0;
 
-  for v_job in
-    select expired.* from queue._expired(v_now, reap.max_jobs) as expired
-  loop
-    begin
-      if v_job.deadline_at <= v_now then
-        v_status := (
-          queue._retry_or_fail(
-            v_job, 'timed_out', 'TimedOut', 'the job ran past its timeout'
-          )
-        ).status;
-      else
-        v_status := (
-          queue._retry_or_fail(
-            v_job, 'lease_expired', 'LeaseExpired',
-            format('worker %s stopped renewing its lease', v_job.worker)
-          )
-        ).status;
-      end if;
+  begin
+    for v_job in
+      select expired.* from queue._expired(v_now, reap.max_jobs) as expired
+    loop
+      v_taken := v_taken || queue._take_away(v_job, v_now);
+    end loop;
+  exception
+    when serialization_failure or deadlock_detected then
+      raise;
+    when others then
+      v_taken := null;
+  end;
 
-      case v_status
-        when 'queued' then requeued := requeued + 1;
-        when 'failed' then failed := failed + 1;
-        else cancelled := cancelled + 1;
-      end case;
-    exception
-      when serialization_failure or deadlock_detected then
-        raise;
-      when others then
-        set_aside := set_aside + 1;
-        raise warning 'job % could not be reaped: %', v_job.id, sqlerrm;
-    end;
-  end loop;
+  -- Together they failed: one by one, each in a subtransaction of its own, and on past those that fail.
+  if v_taken is null then
+    v_taken := '{}';
+    loop
+      v_seen := 0;
+      for v_job in
+        select expired.*
+        from queue._expired(v_now, reap.max_jobs - cardinality(v_taken), v_aside) as expired
+      loop
+        v_seen := v_seen + 1;
+        begin
+          v_taken := v_taken || queue._take_away(v_job, v_now);
+        exception
+          when serialization_failure or deadlock_detected then
+            raise;
+          when others then
+            v_aside := v_aside || v_job.id;
+            raise warning 'job % could not be reaped: %', v_job.id, sqlerrm;
+        end;
+      end loop;
+      exit when v_seen = 0 or cardinality(v_taken) = reap.max_jobs or cardinality(v_aside) >= 10000;
+    end loop;
+  end if;
 
+  requeued := cardinality(array_positions(v_taken, 'queued'));
+  failed := cardinality(array_positions(v_taken, 'failed'));
+  cancelled := cardinality(array_positions(v_taken, 'cancelled'));
+  set_aside := cardinality(v_aside);
   return next;
 end;
 $$;

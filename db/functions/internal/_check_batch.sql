@@ -29,6 +29,10 @@ begin
       using errcode = 'RL400', hint = 'A batch is at most 1000 jobs.';
   end if;
 
+  if queue._batch_is_fine(p_jobs, v_fields, v_instant) then
+    return;
+  end if;
+
   begin
     for v_item in
       select item.value, item.ordinality from jsonb_array_elements(p_jobs) with ordinality as item

@@ -1,19 +1,15 @@
 -- queue._complete_many: running -> succeeded, set by set, for claims that the caller has locked
 --
--- p_ctids, p_ids and p_workers are _lock_claims' answer; p_job_ids, p_fences and p_results are what was asked. The pins make
--- the plan one ctid scan, hashed with the arrays: a nested loop over them would be quadratic.
+-- p_ctids and p_workers are _lock_claims' answer, p_results goes with them. The pins leave one plan: a ctid look-up a claim.
 create or replace function queue._complete_many(
   p_ctids tid[],
-  p_ids bigint[],
   p_workers text[],
-  p_job_ids bigint[],
-  p_fences integer[],
   p_results jsonb[]
 )
 returns void
 language plpgsql
 set enable_seqscan = off
-set enable_nestloop = off
+set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
 set plan_cache_mode = force_generic_plan
@@ -31,14 +27,11 @@ begin
         error_type = null,
         error_message = null,
         error_group = null,
-        result = outcome.result,
+        result = held.result,
         settled_fence = job.fence,
         settled_as = 'complete'
-    from unnest(p_job_ids, p_fences, p_results) as outcome (id, fence, result)
-      join unnest(p_ids, p_workers) as held (id, worker) on held.id = outcome.id
-    where job.ctid = any (p_ctids)
-      and job.id = outcome.id
-      and job.fence = outcome.fence
+    from unnest(p_ctids, p_workers, p_results) as held (ctid, worker, result)
+    where job.ctid = held.ctid
     returning job.id, job.attempt, job.fence, job.started_at, job.queue, job.kind, held.worker
   )
   insert into queue.job_events (

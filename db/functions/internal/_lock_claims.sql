@@ -1,10 +1,11 @@
 -- queue._lock_claims: locks those of these claims that still hold
 --
--- In id order and passing by what others have locked, so that two batches never wait for each other. The
--- lateral probe keeps the plan at one primary key look-up a claim; a running job is told by its worker (running_is_leased),
--- since `status = 'running'` would admit the index of the running jobs, read from end to end for each claim.
+-- Answers in the order asked, null for a claim that does not hold or that another session has locked. Locks in id order and
+-- waits for nobody, so that two batches cannot deadlock. The lateral probe keeps the plan at one primary key look-up a claim;
+-- a running job is told by its worker (running_is_leased), since `status = 'running'` would admit the
+-- index of all running jobs, read from end to end for each claim.
 create or replace function queue._lock_claims(p_job_ids bigint[], p_fences integer[])
-returns table (ctids tid[], ids bigint[], workers text[])
+returns table (ctids tid[], workers text[])
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -15,22 +16,21 @@ as $$
 begin
   return query
     select
-      coalesce(array_agg(held.ctid), '{}'),
-      coalesce(array_agg(held.id), '{}'),
-      coalesce(array_agg(held.worker), '{}')
+      array_agg(held.ctid order by asked.ordinality),
+      array_agg(held.worker order by asked.ordinality)
     from (
-        select distinct asked.id, asked.fence
-        from unnest(p_job_ids, p_fences) as asked (id, fence)
+        select asked.id, asked.fence, asked.ordinality
+        from unnest(p_job_ids, p_fences) with ordinality as asked (id, fence)
         order by asked.id
       ) as asked
-      cross join lateral (
-        select job.ctid, job.id, job.worker
+      left join lateral (
+        select job.ctid, job.worker
         from queue.jobs as job
         where job.id = asked.id
           and job.worker is not null
           and job.fence = asked.fence
         for no key update skip locked
-      ) as held;
+      ) as held on true;
 end;
 $$;
 

@@ -18,7 +18,7 @@ declare
   v_ids bigint[];
   v_fences integer[];
   v_results jsonb[];
-  v_others integer[];
+  v_others json[];
   v_held record;
 begin
   perform queue._require_writable();
@@ -38,44 +38,54 @@ begin
     select
       array_agg(item.job_id) filter (where item.outcome = 'complete'),
       array_agg(item.fence) filter (where item.outcome = 'complete'),
-      array_agg(queue._result(item.result)) filter (where item.outcome = 'complete'),
-      array_agg(item.ordinality::integer - 1) filter (where item.outcome is distinct from 'complete')
+      array_agg(
+        case when item.result is not null then queue._result(item.result) end
+      ) filter (where item.outcome = 'complete'),
+      array_agg(item.value) filter (where item.outcome is distinct from 'complete')
     into v_ids, v_fences, v_results, v_others
     from rows from (
-      json_to_recordset(v_outcomes) as (job_id bigint, fence integer, outcome text, result json)
-    ) with ordinality as item (job_id, fence, outcome, result, ordinality);
+      json_to_recordset(v_outcomes) as (job_id bigint, fence integer, outcome text, result json),
+      json_array_elements(v_outcomes)
+    ) as item (job_id, fence, outcome, result, value);
 
     if v_ids is not null then
       select held.* into v_held from queue._lock_claims(v_ids, v_fences) as held;
-      perform queue._complete_many(
-        v_held.ctids, v_held.ids, v_held.workers, v_ids, v_fences, v_results
-      );
+      perform queue._complete_many(v_held.ctids, v_held.workers, v_results);
     end if;
   exception
     when serialization_failure or deadlock_detected then
       raise;
     when others then
       v_ids := null;
-      v_others := array(select generate_series(0, json_array_length(v_outcomes) - 1));
+      v_others := array(select json_array_elements(v_outcomes));
   end;
 
-  return query
-    select
-      asked.id,
-      asked.fence,
-      case
-        when job.settled_fence = asked.fence and job.settled_as = 'complete' then 'accepted'
-        when job.status = 'running' and job.fence = asked.fence then 'busy'
-        else 'lost'
-      end,
-      null::text
-    from unnest(v_ids, v_fences) as asked (id, fence)
-      left join queue.jobs as job on job.id = asked.id;
+  if v_ids is not null then
+    return query
+      select
+        asked.id,
+        asked.fence,
+        case
+          when asked.ctid is not null then 'accepted'
+          when job.settled_fence = asked.fence and job.settled_as = 'complete' then 'accepted'
+          when job.status = 'running' and job.fence = asked.fence then 'busy'
+          else 'lost'
+        end,
+        null::text
+      from unnest(v_ids, v_fences, v_held.ctids) as asked (id, fence, ctid)
+        left join lateral (
+          select other.status, other.fence, other.settled_fence, other.settled_as
+          from queue.jobs as other
+          where other.id = asked.id
+            and asked.ctid is null
+          offset 0
+        ) as job on true;
+  end if;
 
   return query
     select answer.*
-    from unnest(v_others) as other (index)
-      cross join lateral queue._settle_one(v_outcomes -> other.index) as answer;
+    from unnest(v_others) as other (outcome)
+      cross join lateral queue._settle_one(other.outcome) as answer;
 end;
 $$;
 

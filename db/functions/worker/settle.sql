@@ -57,6 +57,7 @@ begin
       raise;
     when others then
       v_ids := null;
+      v_fences := null;
       v_others := array(select json_array_elements(v_outcomes));
   end;
 

@@ -8,6 +8,7 @@ changed). All DDL of the shell is here.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import logging
@@ -143,6 +144,10 @@ def _deploying(url: str, wait: timedelta, report: Report) -> Iterator[Connection
             _check_server(conn)
             _take_lock(conn, wait, report)
             conn.execute("select set_config('client_min_messages', 'notice', false)")
+            with contextlib.suppress(psycopg.Error):
+                # The server notices within seconds that a migrator was killed, even in the midst of
+                # a long statement; not every platform can.
+                conn.execute("set client_connection_check_interval = '2s'")
             yield conn
         except psycopg.Error as exc:
             raise translate(exc, WrongState) from exc
@@ -260,6 +265,16 @@ def _schema_owner(conn: Connection) -> str | None:
     return row[0] if row else None
 
 
+def _has_table(conn: Connection, name: str) -> bool:
+    """Asks the catalog: a login that is no owner may not even name what is in the schema."""
+    row = conn.execute(
+        "select exists (select from pg_class as c join pg_namespace as n on n.oid = c.relnamespace "
+        "where n.nspname = 'queue' and c.relname = %s)",
+        [name],
+    ).fetchone()
+    return bool(row and row[0])
+
+
 def _make_schema(conn: Connection) -> None:
     owner = _schema_owner(conn)
     if owner is None:
@@ -349,8 +364,7 @@ class _Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
 
 def _applied(conn: Connection) -> dict[str, str]:
     """Hash and name of every migration this database has."""
-    row = conn.execute("select to_regclass('queue._yoyo_migration')").fetchone()
-    if not row or row[0] is None:
+    if not _has_table(conn, "_yoyo_migration"):
         return {}
     with _as_owner(conn):
         rows = conn.execute("select migration_hash, migration_id from queue._yoyo_migration")
@@ -442,19 +456,16 @@ begin
     execute 'drop routine ' || v_left.name;
     raise notice 'function % dropped', v_left.name;
   end loop;
-
-  set local check_function_bodies = on;
-  for v_left in
-    select l.lanvalidator::regproc as validator, p.oid
-    from pg_catalog.pg_proc as p
-      join pg_catalog.pg_language as l on l.oid = p.prolang
-    where p.pronamespace = 'queue'::regnamespace and l.lanname in ('sql', 'plpgsql')
-  loop
-    execute format('select %s(%s)', v_left.validator, v_left.oid);
-  end loop;
 end;
 $after$;
 revoke all on all routines in schema queue from public;
+"""
+
+_VALIDATORS = """\
+select p.oid::regprocedure::text, l.lanvalidator::regproc::text, p.oid
+from pg_proc as p join pg_language as l on l.oid = p.prolang
+where p.pronamespace = 'queue'::regnamespace and l.lanname in ('sql', 'plpgsql')
+order by 1
 """
 
 # What the routines are, each with the roles of ours that may call it, whatever else was granted.
@@ -496,7 +507,7 @@ values (
 
 
 class _FunctionError(Exception):
-    """What PostgreSQL said to one file, or to the bodies (`name` None) once all files had run."""
+    """What PostgreSQL said to one file, or to one body (`name` None) once all files had run."""
 
     def __init__(self, where: str, name: str | None, exc: psycopg.Error) -> None:
         super().__init__(str(exc))
@@ -510,42 +521,39 @@ def _replace_functions(
 ) -> list[str]:
     """Runs every file, inside the caller's transaction. Returns what was dropped."""
     _within_owner(conn)
-    with _notices(conn) as heard:
-        for name in sorted(to_drop):
-            conn.execute(
-                f"""
-                do $drop$
-                declare
-                  v_name text;
-                begin
-                  for v_name in
-                    select p.oid::regprocedure::text from pg_proc as p
-                    where p.pronamespace = 'queue'::regnamespace and p.proname = {sql.quote(name)}
-                  loop
-                    execute 'drop routine ' || v_name;
-                    raise notice 'function % dropped', v_name;
-                  end loop;
-                end;
-                $drop$
-                """
-            )
-        conn.execute(_BEFORE_FUNCTIONS)
-        for path, text in files:
-            try:
-                conn.execute(text)
-            except psycopg.Error as exc:
-                raise _FunctionError(f"db/functions/{path.as_posix()}", path.stem, exc) from exc
+    before = _names(conn)
+    for name, routine in before.items():
+        if routine in to_drop:
+            conn.execute(f"drop routine {name}")
+    conn.execute(_BEFORE_FUNCTIONS)
+    for path, text in files:
         try:
-            conn.execute(_AFTER_FUNCTIONS)
+            conn.execute(text)
         except psycopg.Error as exc:
-            # The first line of the context names the function whose body is wrong.
-            where = (exc.diag.context or "db/functions").splitlines()[0]
-            raise _FunctionError(where, None, exc) from exc
-    return [
-        message.removeprefix("function ").removesuffix(" dropped")
-        for message in heard
-        if message.startswith("function ") and message.endswith(" dropped")
-    ]
+            raise _FunctionError(f"db/functions/{path.as_posix()}", path.stem, exc) from exc
+    conn.execute(_AFTER_FUNCTIONS)
+    _check_bodies(conn)
+    return sorted(before.keys() - _names(conn).keys())
+
+
+def _names(conn: Connection) -> dict[str, str]:
+    """Every routine of schema queue, as `queue.name(types)`, and its bare name."""
+    rows = conn.execute(
+        "select oid::regprocedure::text, proname::text from pg_proc "
+        "where pronamespace = 'queue'::regnamespace"
+    )
+    return dict(rows.fetchall())
+
+
+def _check_bodies(conn: Connection) -> None:
+    """What `create function` would have said of each body, now that all functions are there."""
+    conn.execute("set local check_function_bodies = on")
+    rows = conn.execute(_VALIDATORS).fetchall()
+    for name, validator, oid in rows:
+        try:
+            conn.execute(f"select {validator}({oid})")
+        except psycopg.Error as exc:
+            raise _FunctionError(f"function {name}", None, exc) from exc
 
 
 def _within_owner(conn: Connection) -> None:
@@ -563,8 +571,9 @@ def _with_functions(
 ) -> None:
     """The files and `then` in one transaction, kept or rolled back.
 
-    `create or replace` refuses another return type or other parameter names (42P13). The functions
-    of that file's name are then dropped first, in the same transaction, so that no caller sees a
+    `create or replace` refuses another return type or other parameter names (42P13), and a file
+    that comments on its function by name alone finds two where its parameters changed (42725). All
+    functions of that name are then dropped first, in the same transaction, so that no caller sees a
     moment without them.
     """
     to_drop: set[str] = set()
@@ -576,7 +585,8 @@ def _with_functions(
                     then(_replace_functions(conn, files, to_drop))
                 return
             except _FunctionError as error:
-                if error.exc.sqlstate == "42P13" and error.name and error.name not in to_drop:
+                changed = error.exc.sqlstate in ("42P13", "42725")
+                if changed and error.name and error.name not in to_drop:
                     to_drop.add(error.name)
                     continue
                 if _passes(error.exc):
@@ -588,8 +598,7 @@ def _with_functions(
 
 def _deployed(conn: Connection) -> tuple[str, str] | None:
     """Digest and version of the last deployment of functions."""
-    row = conn.execute("select to_regclass('queue.deployments')").fetchone()
-    if not row or row[0] is None:
+    if not _has_table(conn, "deployments"):
         return None
     with conn.transaction():
         _within_owner(conn)
@@ -635,8 +644,7 @@ def _migrate_functions(conn: Connection, source: Source, report: Report) -> tupl
 def _is_foreign(conn: Connection) -> bool:
     """Whether the schema was restored from a dump of another cluster: xids of its events, by which
     followers read, then mean nothing here."""
-    row = conn.execute("select to_regclass('queue.settings')").fetchone()
-    if not row or row[0] is None:
+    if not _has_table(conn, "settings"):
         return False
     with conn.transaction():
         _within_owner(conn)
@@ -851,8 +859,7 @@ def uninstall(
 def _remove_cron(conn: Connection, removed: list[str], left: list[str]) -> None:
     """pg_cron would go on calling what is no longer there."""
     row = conn.execute(
-        "select to_regclass('cron.job') is not null "
-        "and to_regprocedure('queue.uninstall_cron()') is not null"
+        "select exists (select from pg_extension where extname = 'pg_cron')"
     ).fetchone()
     if not row or not row[0]:
         return

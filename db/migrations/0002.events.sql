@@ -29,8 +29,12 @@ create table queue.job_events (
 
 create index job_events_of_job on queue.job_events (job_id, id);
 
--- Followers read what committed since their last look: by transaction, not by id.
-create index job_events_of_transaction on queue.job_events (xid);
+-- Followers read what committed since their last look: by transaction, not by id. The id is for going on
+-- within a transaction that is larger than a page.
+create index job_events_of_transaction on queue.job_events (xid, id);
+
+-- For people, and for what came with a dump: the latest, page by page.
+create index job_events_in_order on queue.job_events (id);
 
 create table queue.job_events_default partition of queue.job_events default;
 

@@ -1,14 +1,15 @@
 -- queue._adopt_cluster: a dump came to another cluster, where transaction ids start anew
 --
 -- The ids that came with the events say nothing here: they are told apart by event id, and read_events answers old cursors with
--- RL409. What the dump holds and roll_up had not counted is counted now, by the old ids, for the last time.
+-- RL409. What the dump holds and roll_up had not counted is counted now, by the old ids, for the last time. Waits a second at
+-- most for writers of events, so that none has an id among the dump's.
 create or replace function queue._adopt_cluster()
 returns boolean
 language plpgsql
+set lock_timeout = '1s'
 as $$
 declare
   v_identifier bigint := (pg_control_system()).system_identifier;
-  v_last bigint := coalesce((select max(event.id) from queue.job_events as event), 0);
   v_before bigint;
   v_cursor pg_snapshot;
   v_end text;
@@ -21,6 +22,8 @@ begin
   if not found then
     return false;
   end if;
+
+  lock table queue.job_events in share row exclusive mode;
 
   select step.cursor::pg_snapshot into v_cursor
   from queue.steps as step
@@ -38,7 +41,7 @@ begin
 
   update queue.settings as settings
   set system_identifier = v_identifier,
-      adopted_event_id = v_last;
+      adopted_event_id = coalesce((select max(event.id) from queue.job_events as event), 0);
 
   perform queue._record_action('adopt_cluster', null, null);
   return true;

@@ -1,4 +1,6 @@
 -- queue._cron_jobs: what pg_cron of a version should run, and when
+--
+-- tick_loop, whatever the interval: it does all that is due and commits each step.
 create or replace function queue._cron_jobs(p_version text)
 returns table (job text, schedule text, command text)
 language sql
@@ -8,7 +10,7 @@ as $$
     'rowlock tick',
     case when later.has_seconds then '5 seconds' else '* * * * *' end,
     case
-      when later.has_seconds then 'select queue.tick()'
+      when later.has_seconds then 'call queue.tick_loop(4)'
       else 'call queue.tick_loop(58)'
     end
   from (
@@ -18,8 +20,10 @@ as $$
   select
     'rowlock clean-up',
     '17 3 * * *',
-    'delete from cron.job_run_details where end_time < now() - interval ''1 day'' '
-      'and jobid in (select jobid from cron.job where jobname like ''rowlock %'')';
+    -- A run that the server's end cut short has no end.
+    'delete from cron.job_run_details as run '
+      'where coalesce(run.end_time, run.start_time) < now() - interval ''1 day'' '
+      'and exists (select from cron.job where job.jobid = run.jobid and job.jobname like ''rowlock %'')';
 $$;
 
 comment on function queue._cron_jobs is 'What pg_cron of a version should run';

@@ -4,6 +4,7 @@ returns table (queue text)
 language sql
 stable
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
   with recursive queued as (
     (

@@ -9,6 +9,8 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_now timestamptz := clock_timestamp();
@@ -54,34 +56,63 @@ begin
       ) as held
     where held.lease_expires_at < v_now;
 
+  -- Without pg_read_all_stats other users' sessions do not say since when: their age in transactions does.
   return query
+    with holding as (
+      select
+        session.pid,
+        session.state,
+        session.application_name,
+        session.xact_start,
+        session.backend_xid is not null as has_written,
+        greatest(age(session.backend_xmin), age(session.backend_xid)) as transactions
+      from pg_stat_activity as session
+      where (session.backend_xmin is not null or session.backend_xid is not null)
+        and session.pid <> pg_backend_pid()
+        and session.backend_type <> 'autovacuum worker'
+    ),
+    oldest as (
+      select holding.*
+      from holding
+      order by holding.xact_start nulls last, holding.transactions desc
+      limit 1
+    )
     select
       'old_snapshots',
       case
-        when max(v_now - session.xact_start) > interval '1 hour' then 'fail'
-        when max(v_now - session.xact_start) > interval '5 minutes' then 'warn'
+        when (select min(holding.xact_start) from holding) < v_now - interval '1 hour' then 'fail'
+        when (select min(holding.xact_start) from holding) < v_now - interval '5 minutes'
+          or (
+            select max(holding.transactions) from holding where holding.xact_start is null
+          ) > 1000000
+          then 'warn'
         else 'ok'
       end,
       coalesce(
         (
-          select format(
-            'pid %s (%s%s) holds a transaction since %s%s', first.pid, first.state,
-            coalesce(', ' || nullif(first.application_name, ''), ''),
-            date_trunc('second', v_now - first.xact_start),
-            case when first.backend_xid is not null then ', and has written: floors stand still' else '' end
-          )
-          from pg_stat_activity as first
-          where (first.backend_xmin is not null or first.backend_xid is not null)
-            and first.pid <> pg_backend_pid()
-          order by first.xact_start nulls last
-          limit 1
+          select
+            format(
+              'pid %s%s%s holds a transaction %s%s',
+              oldest.pid,
+              ', ' || oldest.state,
+              ', ' || nullif(oldest.application_name, ''),
+              coalesce(
+                'since ' || date_trunc('second', v_now - oldest.xact_start),
+                'of ' || oldest.transactions || ' transactions ago'
+              ),
+              case when oldest.has_written then ', and has written: floors stand still' end
+            )
+          from oldest
         ),
         'none'
       ),
-      'End it: select pg_terminate_backend(pid). Set idle_in_transaction_session_timeout on login roles.'
-    from pg_stat_activity as session
-    where (session.backend_xmin is not null or session.backend_xid is not null)
-      and session.pid <> pg_backend_pid();
+      case
+        when exists (select from holding where holding.xact_start is null)
+          then 'To see since when: grant pg_read_all_stats to queue_owner. '
+        else ''
+      end
+      || 'End it: select pg_terminate_backend(pid). '
+        'Set idle_in_transaction_session_timeout on login roles.';
 
   return query
     select
@@ -111,11 +142,17 @@ begin
     select
       'ready_index',
       case
-        when sized.bytes > 256 * 1024 * 1024 and sized.bytes > 500 * greatest(sized.entries, 1)
+        when sized.bytes > 256 * 1024 * 1024
+          and sized.bytes > 500 * greatest(sized.entries, 1)
+          and sized.entries >= 0
           then 'warn'
         else 'ok'
       end,
-      format('%s for about %s entries', pg_size_pretty(sized.bytes), sized.entries::bigint),
+      format(
+        '%s for %s entries',
+        pg_size_pretty(sized.bytes),
+        case when sized.entries < 0 then 'uncounted' else 'about ' || sized.entries::bigint end
+      ),
       'reindex index concurrently queue.jobs_ready'
     from (
         select
@@ -129,11 +166,11 @@ begin
     select
       'event_partitions',
       case
-        when max(day.ends_at) < v_now + interval '1 day' then 'fail'
+        when coalesce(max(day.ends_at), v_now) < v_now + interval '1 day' then 'fail'
         when max(day.ends_at) < v_now + interval '7 days' then 'warn'
         else 'ok'
       end,
-      format('%s days, the last ends %s', count(*), max(day.ends_at)),
+      format('%s days, the last ends %s', count(*), coalesce(max(day.ends_at)::text, 'never')),
       'tick() makes them; see steps. Until then events go to the default partition and are kept.'
     from queue._event_days() as day;
 

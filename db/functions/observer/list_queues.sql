@@ -1,7 +1,7 @@
 -- queue.list_queues: every queue in use, with how much waits in it
 --
--- ready: due; scheduled: due later; retrying: of those, after a failure; running; failed. Each count stops at 10,001. oldest_ready_age is how
--- long the first job of the line has been due.
+-- ready: due; scheduled: due later; retrying: due later, after a failure; running; failed. Each count stops at 10,001; that of failed jobs does so
+-- for all queues together, the last to fail. oldest_ready_age is how long the first job of the line has been due.
 create or replace function queue.list_queues()
 returns table (
   queue text,
@@ -21,6 +21,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare
@@ -51,7 +52,7 @@ begin
       held.running,
       coalesce(dead.failed, 0),
       v_now - head.oldest,
-      policy.paused_at is not null and coalesce(policy.paused_until > v_now, true),
+      policy.queue is not null,
       policy.paused_by,
       policy.pause_reason,
       policy.paused_until
@@ -117,7 +118,10 @@ begin
           ) as first
       ) as head
       left join dead on dead.queue = named.queue
-      left join queue.policies as policy on policy.queue = named.queue
+      left join queue.policies as policy
+        on policy.queue = named.queue
+        and policy.paused_at is not null
+        and coalesce(policy.paused_until > v_now, true)
     order by named.queue;
 end;
 $$;

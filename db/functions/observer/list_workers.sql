@@ -1,7 +1,8 @@
 -- queue.list_workers: who works, from sessions and leases; there is no worker table
 --
 -- A worker's sessions are named rowlock:<worker>:<role>. state is live while it has a session, else gone: its leases are running out and
--- the reaper will take its jobs. oldest_lease_left is negative for a claim that awaits the reaper.
+-- the reaper will take its jobs. oldest_lease_left is negative for a claim that awaits the reaper. A session's name is cut at 63 bytes, so
+-- workers are told apart by their first 55. started_at is null where the owner of the queue may not read other sessions.
 create or replace function queue.list_workers()
 returns table (
   worker text,
@@ -15,22 +16,29 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 begin
   return query
     with live as (
       select
-        split_part(session.application_name, ':', 2) as worker,
+        left(split_part(session.application_name, ':', 2), 55) as name,
         count(*)::integer as sessions,
         min(session.backend_start) as started_at
       from pg_stat_activity as session
       where session.datname = current_database()
-        and session.application_name like 'rowlock:%:%'
+        and session.application_name ~ '^rowlock:[^:]+(:|$)'
+        and (
+          session.application_name like 'rowlock:%:%'
+          or length(session.application_name) = 63
+        )
       group by 1
     ),
     holding as (
       select
         held.worker,
+        left(held.worker, 55) as name,
         count(*)::integer as running,
         min(held.lease_expires_at) - clock_timestamp() as oldest_lease_left
       from (
@@ -42,14 +50,14 @@ begin
       group by held.worker
     )
     select
-      coalesce(live.worker, holding.worker),
+      coalesce(holding.worker, live.name),
       coalesce(live.sessions, 0),
       live.started_at,
       coalesce(holding.running, 0),
       holding.oldest_lease_left,
-      case when live.worker is null then 'gone' else 'live' end
+      case when live.name is null then 'gone' else 'live' end
     from live
-      full join holding on holding.worker = live.worker
+      full join holding on holding.name = live.name
     order by 1;
 end;
 $$;

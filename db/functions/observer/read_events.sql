@@ -4,7 +4,7 @@
 -- committed since its cursor, whatever the order of commits, and never waits for an open transaction: what that one writes
 -- comes when it has committed. next_cursor, the same on every row, is to be stored with what was made of the page; a page
 -- with nothing new is one row with a null id. max_events from 1 to 10,000. A cursor from before a dump was restored into this
--- cluster is RL409, one that is none RL400.
+-- cluster is RL409, one that is none RL400. On a standby RL503: what is open there a standby's snapshot does not tell.
 --
 -- A cursor is a snapshot: what a later one sees and it does not is new. Inside such a window, read in the order of
 -- transaction and event, it also says how far it came: cluster/old snapshot/new snapshot/transaction/event.
@@ -43,12 +43,20 @@ declare
   v_parts text[];
   v_old pg_snapshot;
   v_new pg_snapshot;
+  v_now pg_snapshot;
+  v_last pg_snapshot;
   v_xid xid8 := xid8 '0';
   v_id bigint := 0::bigint;
   v_open xid8[];
 begin
   perform queue._check_number('max_events', read_events.max_events, 1, 10000);
 
+  if pg_is_in_recovery() then
+    raise exception 'this server is a standby'
+      using errcode = 'RL503', hint = 'Connect to the primary server and ask again.';
+  end if;
+
+  v_now := queue._snapshot();
   select settings.* into v_settings from queue.settings as settings;
   if v_settings.system_identifier::text <> v_cluster then
     raise exception 'this database was restored into another cluster'
@@ -56,7 +64,7 @@ begin
   end if;
 
   if read_events.cursor is null then
-    next_cursor := concat_ws('/', v_cluster, queue._snapshot());
+    next_cursor := concat_ws('/', v_cluster, v_now);
     return next;
     return;
   end if;
@@ -64,13 +72,13 @@ begin
   begin
     v_parts := string_to_array(
       case read_events.cursor
-        when 'start' then concat_ws('/', v_cluster, '3:3:', queue._snapshot(), '0', '0')
+        when 'start' then concat_ws('/', v_cluster, '3:3:', v_now, '0', '0')
         else read_events.cursor
       end,
       '/'
     );
     v_old := v_parts[2]::pg_snapshot;
-    v_new := coalesce(v_parts[3]::pg_snapshot, queue._snapshot());
+    v_new := coalesce(v_parts[3]::pg_snapshot, v_now);
     v_xid := coalesce(v_parts[4]::xid8, '0');
     v_id := coalesce(v_parts[5]::bigint, 0);
   exception
@@ -87,6 +95,18 @@ begin
     raise exception 'the cursor belongs to another cluster'
       using errcode = 'RL409',
         hint = 'The database was restored from a dump: begin again with cursor start, or null for now.';
+  end if;
+
+  -- A transaction that looks at a time before its cursor's, repeatable reads, gets nothing and stays there.
+  v_last := coalesce(v_parts[3]::pg_snapshot, v_old);
+  if pg_snapshot_xmax(v_now) < pg_snapshot_xmax(v_last)
+    or exists (
+      select from pg_snapshot_xip(v_now) as open (xid) where pg_visible_in_snapshot(open.xid, v_last)
+    )
+  then
+    next_cursor := read_events.cursor;
+    return next;
+    return;
   end if;
 
   v_open := array(select pg_snapshot_xip(v_old));

@@ -1,6 +1,6 @@
 -- queue.stats: the whole in a few numbers
 --
--- name: ready, scheduled, retrying, running, failed (of all queues; capped says that a queue's count stopped at 10,001, so the number is at
+-- name: ready, scheduled, retrying, running, failed (of all queues; capped says that a count stopped at 10,001, so the number is at
 -- least that), paused_queues, oldest_ready_seconds; the last also for each priority that has a ready job, since strict
 -- priority starves the lower ones.
 create or replace function queue.stats()
@@ -10,6 +10,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare
@@ -19,8 +20,19 @@ begin
     with listed as materialized (
       select item.* from queue.list_queues() as item
     )
-    select counted.name, null::integer, sum(counted.value)::numeric, bool_or(counted.value >= 10001)
-    from listed
+    select
+      counted.name,
+      null::integer,
+      coalesce(sum(counted.value), 0)::numeric,
+      coalesce(
+        case counted.name
+          when 'failed' then sum(counted.value) >= 10001
+          else bool_or(counted.value >= 10001)
+        end,
+        false
+      )
+    from (select) as once
+      left join listed on true
       cross join lateral (
         values
           ('ready', listed.ready),

@@ -1,6 +1,7 @@
 -- queue.resume: jobs of a queue are claimed again
 --
--- Returns whether the queue was paused; resuming one that was not changes nothing. Wakes idle workers.
+-- Returns whether the queue was paused; resuming one that was not, or whose pause has run out, changes nothing for workers
+-- and is not recorded. Wakes idle workers.
 create or replace function queue.resume(queue text, reason text default null)
 returns boolean
 language plpgsql
@@ -13,6 +14,13 @@ declare
 begin
   perform queue._check_name('queue', resume.queue);
 
+  select policy.paused_until > v_now or policy.paused_until is null into v_was_paused
+  from queue.policies as policy
+  where policy.queue = resume.queue
+    and policy.paused_at is not null
+  for no key update;
+  v_was_paused := coalesce(v_was_paused, false);
+
   update queue.policies as policy
   set paused_at = null,
       paused_until = null,
@@ -20,7 +28,6 @@ begin
       pause_reason = null
   where policy.queue = resume.queue
     and policy.paused_at is not null;
-  v_was_paused := found;
 
   if v_was_paused then
     perform queue._record_action('resume', resume.queue, resume.reason);

@@ -15,6 +15,8 @@ declare
   v_end xid8;
 begin
   perform queue._check_number('max_transactions', roll_up.max_transactions, 1, 1000000);
+  perform queue._adopt_cluster();
+
   counted := 0;
   more := false;
 

@@ -17,6 +17,7 @@ begin
   loop
     select ticked.* into v_tick from queue.tick() as ticked;
     commit;
+    exit when clock_timestamp() >= v_end;
     continue when v_tick.more;
     exit when clock_timestamp() + interval '5 seconds' >= v_end;
     perform pg_sleep(

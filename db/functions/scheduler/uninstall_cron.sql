@@ -1,4 +1,4 @@
--- queue.uninstall_cron: takes back what install_cron installed; returns how many jobs that were
+-- queue.uninstall_cron: takes back what install_cron installed, with the log of its runs; returns how many jobs that were
 create or replace function queue.uninstall_cron()
 returns integer
 language plpgsql
@@ -7,6 +7,9 @@ declare
   v_removed integer := 0;
 begin
   if exists (select from pg_extension where extname = 'pg_cron') then
+    execute
+      'delete from cron.job_run_details where jobid in ('
+      'select jobid from cron.job where jobname like ''rowlock %'' and username = current_user)';
     execute
       'select count(cron.unschedule(jobname)) from cron.job '
       'where jobname like ''rowlock %'' and username = current_user'

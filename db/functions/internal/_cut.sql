@@ -1,25 +1,30 @@
--- queue._cut: at most p_bytes of a text, whole characters, in any server encoding
+-- queue._cut: as many whole characters of a text as p_bytes hold, in any server encoding
 create or replace function queue._cut(p_text text, p_bytes integer)
 returns text
 language plpgsql
 immutable
 as $$
 declare
-  v_text text := p_text;
+  v_text text;
+  v_fits integer := 0;
+  v_most integer := p_bytes - 3;
+  v_middle integer;
 begin
   if octet_length(p_text) <= p_bytes then
     return p_text;
   end if;
 
-  v_text := left(p_text, p_bytes);
-  while octet_length(v_text) > p_bytes - 3 loop
-    v_text := left(
-      v_text,
-      least(length(v_text) - 1, ((p_bytes - 3)::bigint * length(v_text) / octet_length(v_text))::integer)
-    );
+  v_text := left(p_text, v_most);
+  while v_fits < v_most loop
+    v_middle := (v_fits + v_most + 1) / 2;
+    if octet_length(left(v_text, v_middle)) <= p_bytes - 3 then
+      v_fits := v_middle;
+    else
+      v_most := v_middle - 1;
+    end if;
   end loop;
 
-  return v_text || '...';
+  return left(v_text, v_fits) || '...';
 end;
 $$;
 

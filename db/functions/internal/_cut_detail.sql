@@ -8,7 +8,7 @@ declare
   v_detail jsonb := queue._as_jsonb(p_detail);
   v_cut jsonb;
 begin
-  if octet_length(v_detail::text) <= 65536 then
+  if v_detail is null or octet_length(v_detail::text) <= 65536 then
     return v_detail;
   end if;
 

@@ -1091,3 +1091,7 @@ def version(ctx: click.Context) -> None:
     """The version of this Rowlock and of its SQL."""
     source = deploy.Source.found()
     _print_one(ctx, {"rowlock": source.version(), "functions": source.digest()})
+
+
+if __name__ == "__main__":
+    main()

@@ -729,17 +729,15 @@ def check(
 ) -> list[str]:
     """What `migrate` would change, one line each; nothing when the database is as it should be.
 
-    Roles and functions are deployed for it in transactions that are rolled back.
+    Roles and functions are deployed for it in transactions that are rolled back. Raises NotAllowed
+    where the login may not migrate.
     """
     source = source or Source.found()
     found: list[str] = []
     with _deploying(url, wait, report) as conn:
-        try:
-            with _notices(conn) as heard, conn.transaction(force_rollback=True):
-                conn.execute(source.roles())
-            found += [f"missing: {line}" for line in heard]
-        except psycopg.errors.InsufficientPrivilege as exc:
-            return [str(translate(exc))]
+        with _notices(conn) as heard, conn.transaction(force_rollback=True):
+            conn.execute(source.roles())
+        found += [f"missing: {line}" for line in heard]
         if found and any(OWNER in line for line in found):
             # Whatever comes next is asked as the owner.
             return found

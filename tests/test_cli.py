@@ -1,0 +1,549 @@
+"""The command line: what it prints, where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from pyworker import cli, deploy
+from pyworker.client import Client, NewJob, connect
+from tests.support.cluster import Cluster, Database, with_user
+from tests.support.servers import CRON_DATABASE, ROOT
+
+Rowlock = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    loggers = [logging.getLogger(), logging.getLogger("rowlock")]
+    before = [(list(logger.handlers), logger.level) for logger in loggers]
+    yield
+    for logger, (handlers, level) in zip(loggers, before, strict=True):
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+
+
+def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
+    result = CliRunner().invoke(cli.main, [str(argument) for argument in arguments], input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def rowlock(url: str, monkeypatch: pytest.MonkeyPatch) -> Rowlock:
+    """`rowlock ...` on this test's own database."""
+    monkeypatch.setenv("ROWLOCK_DATABASE_URL", url)
+    return run
+
+
+@pytest.fixture
+def db(url: str) -> Iterator[Client]:
+    with connect(url, "test") as conn:
+        yield Client(conn)
+
+
+def rows(result: Result) -> list[dict[str, object]]:
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+# -- all commands
+
+
+def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands(cli.main)))
+def test_every_command_explains_itself_and_takes_the_shared_options(
+    name: str, command: click.Command
+) -> None:
+    assert command.help
+    shared = {option for param in command.params for option in param.opts}
+    assert {"--database-url", "--embedded", "--output", "--verbose"} <= shared
+    assert run(*name.split(), "--help").exit_code == 0
+
+
+def test_the_database_is_stated_on_stderr_without_a_password(database: Database) -> None:
+    url = with_user(database.url, "postgres", "s3cret")
+    result = run("stats", "--database-url", url)
+    assert result.exit_code == 0
+    assert "database: postgresql://postgres@" in result.stderr
+    assert "--database-url" in result.stderr
+    assert "s3cret" not in result.output
+    assert "database:" not in result.stdout
+
+
+def test_options_may_stand_before_and_after_the_command(url: str) -> None:
+    before = run("--database-url", url, "-o", "json", "stats")
+    after = run("stats", "--database-url", url, "-o", "json")
+    names = [{row["name"] for row in json.loads(result.stdout)} for result in (before, after)]
+    assert names[0] == names[1]
+    assert "ready" in names[0]
+
+
+_EXIT_CODES: list[tuple[list[str], int]] = [
+    (["stats"], 0),
+    (["enqueue", "NOT A KIND"], 2),
+    (["enqueue", "k", "{"], 2),
+    (["enqueue", "k", "--in", "soon"], 2),
+    (["enqueue", "k", "--at", "2031-01-01T00:00:00"], 2),
+    (["job", "list", "nothing"], 2),
+    (["job", "list", "unknown:1"], 2),
+    (["queue", "set", "q", "colour=red"], 2),
+    (["queue", "set", "q", "lease=1000d"], 2),
+    (["migrate", "--check", "--sql"], 2),
+    (["nonsense"], 2),
+    (["worker", "--app", "nonsense"], 2),
+    (["worker", "--app", "no.such.module:app"], 2),
+    (["worker", "--app", "json:loads"], 2),
+    (["job", "show", "4711"], 3),
+    (["job", "cancel", "4711"], 3),
+    (["job", "retry", "1"], 4),
+    (["enqueue", "other", "--key", "taken"], 4),
+    (["stats", "--database-url", "postgresql://127.0.0.1:1/x"], 5),
+    (["cron", "install"], 5),
+    (["health", "--worker", "127.0.0.1:1"], 5),
+]
+
+
+def test_exit_codes(rowlock: Rowlock, db: Client) -> None:
+    db.enqueue("k", idempotency_key="taken")
+    for arguments, code in _EXIT_CODES:
+        result = rowlock(*arguments)
+        assert result.exit_code == code, f"{arguments}: {result.output}"
+        assert "Traceback" not in result.output
+
+
+def test_no_database_named_is_unreachable_and_names_the_variables() -> None:
+    result = run("stats")
+    assert result.exit_code == 5
+    for variable in ("ROWLOCK_DATABASE_URL", "DATABASE_URL", "PGHOST"):
+        assert variable in result.stderr
+
+
+def test_who_may_not_is_denied(database: Database) -> None:
+    url = database.url_as("queue_producer")
+    assert run("enqueue", "k", "--database-url", url).exit_code == 0
+    denied = run("stats", "--database-url", url)
+    assert denied.exit_code == 6
+    assert "queue_" in denied.stderr
+
+
+# -- output
+
+
+def test_json_has_every_column_and_a_table_the_telling_ones(rowlock: Rowlock, db: Client) -> None:
+    job_id = db.enqueue("email.send", {"to": "ä"}).job_id
+    (row,) = json.loads(rowlock("job", "list", "-o", "json").stdout)
+    assert (row["id"], row["label"], row["progress"]) == (job_id, "ready", None)
+    assert row["created_at"].endswith("Z")
+    (line,) = rows(rowlock("job", "list", "-o", "jsonl"))
+    assert line == row
+    table = rowlock("job", "list").stdout.splitlines()
+    assert table[0].split()[:3] == ["ID", "KIND", "QUEUE"]
+    assert table[1].split()[:4] == [str(job_id), "email.send", "default", "ready"]
+    shown = json.loads(rowlock("job", "show", str(job_id), "-o", "json").stdout)
+    assert shown["payload"] == {"to": "ä"}
+
+
+def test_a_jobs_text_cannot_drive_the_terminal(rowlock: Rowlock, db: Client) -> None:
+    job_id = db.enqueue("k", {"x": "\x1b[2J\u202e"}, max_attempts=1).job_id
+    (claim,) = db.claim("w")
+    db.fail(job_id, claim.fence, "Bad\x1b[2JType", "one\r\ntwo\x1b]0;title\x07")
+    for arguments in (
+        ["job", "list"],
+        ["job", "show", str(job_id)],
+        ["job", "events", str(job_id)],
+    ):
+        result = rowlock(*arguments)
+        assert result.exit_code == 0
+        assert not {"\x1b", "\r", "\x07", "\u202e"} & set(result.output)
+    assert "two" in rowlock("job", "show", str(job_id)).stdout
+
+
+def test_an_empty_answer_is_no_error(rowlock: Rowlock) -> None:
+    assert rowlock("job", "list").stdout == ""
+    assert "no jobs" in rowlock("job", "list").stderr
+    assert json.loads(rowlock("job", "list", "-o", "json").stdout) == []
+    assert rowlock("job", "list", "-o", "jsonl").stdout == ""
+
+
+# -- enqueue
+
+
+def test_a_payload_is_json_or_a_file(rowlock: Rowlock, db: Client, tmp_path: Path) -> None:
+    assert rowlock("enqueue", "a", '{"n": 1}').stdout == "job 1\n"
+    (tmp_path / "payload.json").write_text('{"n": 2}')
+    rowlock("enqueue", "a", f"@{tmp_path / 'payload.json'}", "--priority", "9")
+    rowlock("enqueue", "a", "--in", "1h")
+    assert [claim.payload for claim in db.claim("w", max_jobs=9)] == [{"n": 2}, {"n": 1}]
+    assert rowlock("enqueue", "a", f"@{tmp_path / 'nothing'}").exit_code == 2
+
+
+def test_numbers_of_a_payload_keep_every_digit(rowlock: Rowlock, url: str) -> None:
+    rowlock("enqueue", "a", '{"n": 0.12345678901234567890123}')
+    with connect(url, "test") as conn:
+        row = conn.execute("select payload ->> 'n' from queue.jobs").fetchone()
+    assert row == ("0.12345678901234567890123",)
+
+
+def test_the_same_key_is_the_same_job(rowlock: Rowlock) -> None:
+    assert rowlock("enqueue", "a", "--key", "k").stdout == "job 1\n"
+    assert rowlock("enqueue", "a", "--key", "k").stdout == "job 1 exists already\n"
+    assert rows(rowlock("enqueue", "a", "--key", "k", "-o", "jsonl")) == [
+        {"job_id": 1, "created": False}
+    ]
+
+
+def test_lines_are_payloads_sent_a_thousand_at_a_time(rowlock: Rowlock, db: Client) -> None:
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(2345)) + "\n"
+    result = rowlock("enqueue", "bulk", "-", "-q", "bulk", stdin=lines)
+    assert result.exit_code == 0
+    assert "2345 jobs, 2345 of them new" in result.stderr
+    found = [c.payload["n"] for _ in range(3) for c in db.claim("w", ["bulk"], 1000)]
+    assert found == list(range(2345))
+
+
+def test_lines_may_be_whole_jobs(rowlock: Rowlock, db: Client) -> None:
+    lines = '{"kind": "a", "payload": [1], "priority": 1}\n{"kind": "b", "delay": "5 min"}\n'
+    result = rowlock("enqueue", "-", "-o", "jsonl", stdin=lines)
+    assert [row["created"] for row in rows(result)] == [True, True]
+    (claim,) = db.claim("w", max_jobs=5)
+    assert (claim.kind, claim.payload) == ("a", [1])
+    assert rowlock("enqueue", "-", "--priority", "1", stdin=lines).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [("{", "line 1001 is not JSON"), ("\xff", "line 1001 is not UTF-8")],
+)
+def test_a_bad_line_is_named_and_what_was_done_is_said(
+    rowlock: Rowlock, db: Client, bad: str, said: str
+) -> None:
+    lines = b'{"n": 1}\n' * 1000 + bad.encode("latin-1") + b"\n"
+    result = rowlock("enqueue", "bulk", "-", stdin=lines)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "1000 jobs were enqueued" in result.stderr
+    assert len(db.claim("w", max_jobs=1000)) == 1000
+
+
+# -- jobs
+
+
+def test_filters_are_those_of_the_dashboard(rowlock: Rowlock, db: Client) -> None:
+    db.enqueue_many(
+        [
+            NewJob(kind="a", queue="x", payload={"user": {"id": 1}, "ok": True}),
+            NewJob(kind="a", queue="y", payload={"user": {"id": 2}, "ok": True}),
+            NewJob(kind="b", queue="y", available_at=None, payload={"user": "1"}),
+        ]
+    )
+
+    def found(*terms: str) -> list[str]:
+        return sorted(str(row["id"]) for row in rows(rowlock("job", "list", "-o", "jsonl", *terms)))
+
+    assert found("kind:a") == ["1", "2"]
+    assert found("queue:y", "kind:a") == ["2"]
+    assert found("payload.user.id:1") == ["1"]
+    assert found("payload.user.id:2", "payload.ok:true") == ["2"]
+    assert found("payload.user:1") == []  # a number is not a text
+    assert found('payload.user:"1"') == ["3"]
+    assert found("status:ready") == ["1", "2", "3"]
+    assert found("status:failed") == []
+
+
+def test_a_list_ends_at_its_limit_and_says_how_to_go_on(rowlock: Rowlock, db: Client) -> None:
+    db.enqueue_many([NewJob(kind="k")] * 250)
+    first = rowlock("job", "list", "-o", "jsonl", "--limit", "230")
+    assert len(rows(first)) == 230
+    cursor = first.stderr.split("--cursor '")[1].split("'")[0]
+    assert len(rows(rowlock("job", "list", "-o", "jsonl", "--cursor", cursor))) == 20
+
+
+def test_the_operators_words_change_jobs(rowlock: Rowlock, db: Client) -> None:
+    job_id = str(db.enqueue("k", max_attempts=1).job_id)
+    assert "cancelled" in rowlock("job", "cancel", job_id, "--reason", "no").stdout
+    assert "queued" in rowlock("job", "retry", job_id, "--in", "1h").stdout
+    assert rowlock("job", "run-now", job_id).exit_code == 0
+    assert rowlock("job", "reprioritize", job_id, "9").exit_code == 0
+    assert rowlock("job", "reprioritize", job_id, "99").exit_code == 2
+    events = rows(rowlock("job", "events", job_id, "-o", "jsonl"))
+    assert [event["event"] for event in events] == [
+        "enqueued",
+        "cancelled",
+        "retried",
+        "made_due",
+        "reprioritized",
+    ]
+    assert "no" in json.dumps(events[1]["detail"])
+
+
+def test_one_refused_job_does_not_keep_the_rest_from_it(rowlock: Rowlock, db: Client) -> None:
+    db.enqueue_many([NewJob(kind="k")] * 2)
+    result = rowlock("job", "cancel", "1", "4711", "2", "-o", "jsonl")
+    assert result.exit_code == 3
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [1, 2]
+    assert "4711" in result.stderr
+
+
+# -- queues
+
+
+def test_a_queue_is_paused_and_resumed(rowlock: Rowlock, db: Client) -> None:
+    db.enqueue("k")
+    assert rowlock("queue", "pause", "default", "--reason", "so", "--for", "1h").exit_code == 0
+    (row,) = rows(rowlock("queue", "list", "-o", "jsonl"))
+    assert (row["queue"], row["paused"], row["pause_reason"]) == ("default", True, "so")
+    assert row["paused_until"]
+    assert db.claim("w") == []
+    assert "resumed" in rowlock("queue", "resume", "default").stdout
+    assert "was not paused" in rowlock("queue", "resume", "default").stdout
+    assert len(db.claim("w")) == 1
+
+
+def test_a_queues_defaults_are_set_and_taken_back(rowlock: Rowlock) -> None:
+    def policy(*values: str) -> dict[object, object]:
+        result = rowlock("queue", "set", "q", "-o", "jsonl", *values)
+        return {row["name"]: row["value"] for row in rows(result)}
+
+    assert policy("lease=90s", "max_attempts=7")["lease"] == "00:01:30"
+    assert policy("max_attempts=")["max_attempts"] is None
+    assert policy()["lease"] == "00:01:30"
+
+
+# -- maintenance and health
+
+
+def test_tick_does_all_that_is_due(rowlock: Rowlock, db: Client) -> None:
+    db.enqueue_many([NewJob(kind="k", max_attempts=1), NewJob(kind="k")])
+    lost, finished = db.claim("w", max_jobs=2)
+    db.complete(finished.job_id, finished.fence)
+    db.conn.execute("update queue.jobs set lease_expires_at = now() - interval '1 s' where id = 1")
+    db.conn.execute("update queue.jobs set finished_at = now() - interval '1 year' where id = 2")
+    assert {"reap", "prune"} <= {row["step"] for row in rows(rowlock("tick", "-o", "jsonl"))}
+    assert db.get_job(lost.job_id).status == "failed"
+    assert db.list_jobs({"ids": [finished.job_id]}).rows == []
+    assert "nothing is due" in rowlock("tick").stderr
+
+
+def test_tick_for_ever_reaps_and_ends_on_sigterm(url: str, db: Client) -> None:
+    db.enqueue("k", lease=None, max_attempts=1)
+    (claim,) = db.claim("w")
+    db.conn.execute("update queue.jobs set lease_expires_at = now() - interval '1 s'")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pyworker.cli", "tick", "--loop", "--database-url", url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        until = time.monotonic() + 20
+        while db.get_job(claim.job_id).status == "running" and time.monotonic() < until:
+            time.sleep(0.05)
+        # A session that is cut off is replaced.
+        db.conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "where application_name = 'rowlock:tick' and datname = current_database()"
+        )
+        time.sleep(0.5)
+        assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 0, stderr
+    assert "reap 1" in stdout
+    assert db.get_job(claim.job_id).status == "failed"
+
+
+def test_cron_is_installed_and_removed(cluster: Cluster) -> None:
+    if "pg_cron" not in cluster.features:
+        pytest.skip("no pg_cron on this server")
+    url = cluster.cron.url
+    assert CRON_DATABASE in url
+    jobs = rows(run("cron", "install", "--database-url", url, "-o", "jsonl"))
+    assert jobs
+    removed = rows(run("cron", "remove", "--database-url", url, "-o", "jsonl"))
+    assert removed == [{"removed": len(jobs)}]
+
+
+def test_health_is_for_container_checks(rowlock: Rowlock, db: Client) -> None:
+    assert rowlock("health").exit_code == 0
+    db.conn.execute("update queue.settings set system_identifier = 1")
+    unwell = rowlock("health", "-o", "jsonl")
+    assert unwell.exit_code == 7
+    checks = [json.loads(line) for line in unwell.stdout.splitlines()]
+    assert [check["check_name"] for check in checks if check["status"] == "fail"] == ["cluster"]
+
+
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 7)])
+def test_a_workers_health_address_is_asked(status: int, code: int) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/readyz" else 404)
+            self.end_headers()
+            self.wfile.write(b'{"status": "\x1b[2J"}')
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        result = run("health", "--worker", f":{server.server_port}")
+    assert result.exit_code == code
+    assert "\x1b" not in result.output
+
+
+def test_doctor_looks_at_everything(rowlock: Rowlock, db: Client, database: Database) -> None:
+    with database.connect(autocommit=False) as writer:
+        writer.execute("create table public.forgotten (a int)")
+        result = rowlock("doctor", "-o", "jsonl")
+        checks = {row["check_name"]: row for row in map(json.loads, result.stdout.splitlines())}
+        assert result.exit_code == 0, result.stdout
+        assert f"pid {writer.info.backend_pid} " in str(checks["writers"]["detail"])
+        writer.rollback()
+    assert {"server", "pooler", "roles", "pg_cron", "version", "steps"} <= checks.keys()
+
+    db.conn.execute("drop function queue.stats()")
+    result = rowlock("doctor")
+    assert result.exit_code == 7
+    assert "missing function: queue.stats()" in result.stdout
+    assert "rowlock migrate" in result.stderr
+
+
+def test_doctor_of_an_ordinary_login_and_of_an_empty_database(
+    database: Database, cluster: Cluster
+) -> None:
+    ordinary = run("doctor", "-o", "jsonl", "--database-url", database.url_as("queue_viewer"))
+    assert ordinary.exit_code == 0, ordinary.stdout
+    assert "not compared" in ordinary.stdout
+    empty = cluster.create_empty()
+    try:
+        result = run("doctor", "--database-url", empty.url)
+        assert result.exit_code == 7
+        assert "schema queue is missing" in result.stdout
+    finally:
+        cluster.drop(empty)
+
+
+# -- migrate
+
+
+def test_migrate_check_uninstall(cluster: Cluster) -> None:
+    _ = cluster.template
+    empty = cluster.create_empty()
+    try:
+        differing = run("migrate", "--check", "--database-url", empty.url)
+        assert differing.exit_code == 7
+        assert "schema queue" in differing.stdout
+        done = run("migrate", "--database-url", empty.url)
+        assert done.exit_code == 0
+        assert "0001.jobs" in done.stderr
+        assert "nothing to do" in run("migrate", "--database-url", empty.url).stderr
+        assert run("migrate", "--check", "--database-url", empty.url).exit_code == 0
+
+        refused = run("migrate", "--uninstall", "--database-url", empty.url, stdin="n\n")
+        assert refused.exit_code == 1
+        assert run("stats", "--database-url", empty.url).exit_code == 0
+        removed = run("migrate", "--uninstall", "--yes", "--database-url", empty.url)
+        assert removed.exit_code == 0
+        assert "dropped schema queue" in removed.stderr
+        # The template's database uses the roles.
+        assert "left role queue_owner" in removed.stderr
+        assert run("stats", "--database-url", empty.url).exit_code == 1
+    finally:
+        cluster.drop(empty)
+
+
+def test_scripts_are_printed_without_a_database() -> None:
+    roles = run("migrate", "--roles", "--migrator", "o'hara")
+    assert roles.exit_code == 0
+    assert roles.stdout.startswith("set rowlock.migrator = 'o''hara';")
+    assert "create role" in roles.stdout
+    script = run("migrate", "--sql")
+    assert script.exit_code == 0
+    assert "create table queue.jobs" in script.stdout
+    assert "create or replace function queue.claim" in script.stdout
+
+
+# -- processes
+
+
+@pytest.fixture
+def app_folder(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(
+        textwrap.dedent(
+            """
+            from pyworker import App
+
+            app = App()
+            other = object()
+
+            @app.job("greet", queue="greetings")
+            def greet(payload: dict) -> dict:
+                return {"hello": payload["name"]}
+            """
+        )
+    )
+    return tmp_path
+
+
+def test_a_worker_runs_what_is_due(url: str, db: Client, app_folder: Path) -> None:
+    job_id = db.enqueue("greet", {"name": "Ada"}, "greetings").job_id
+    arguments = ["--app", "shop:app", "-q", "greetings", "-t", "2", "--burst", "--json-logs"]
+    process = subprocess.run(
+        [sys.executable, "-m", "pyworker.cli", "worker", *arguments],
+        cwd=app_folder,
+        env={**os.environ, "ROWLOCK_DATABASE_URL": url, "ROWLOCK_LOG_LEVEL": "INFO"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    assert db.get_job(job_id).result == {"hello": "Ada"}
+    first, *log = process.stderr.splitlines()
+    assert first.startswith("database: ")
+    assert all(json.loads(line)["level"] for line in log)
+
+
+def test_an_app_that_is_none_is_a_usage_error(
+    app_folder: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.chdir(app_folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name, said in {
+        "shop:nothing": "has no nothing",
+        "shop:other": "not an App",
+        "shop": "package.module:attribute",
+    }.items():
+        result = run("worker", "--app", name, "--database-url", url)
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_version_is_that_of_the_sql_too() -> None:
+    source = deploy.Source.found()
+    shown = json.loads(run("version", "-o", "json").stdout)
+    assert shown == {"rowlock": source.version(), "functions": source.digest()}

@@ -1,4 +1,7 @@
 -- queue._next_queued: the earliest available_at queued in a queue, through this session's floors
+--
+-- Only claims refresh floors. A session that merely polls must not rely on old ones for ever: it would never be told
+-- of a job that a clock stepping back put below them, and so never claim and recheck.
 create or replace function queue._next_queued(p_queue text, p_now timestamptz)
 returns timestamptz
 language plpgsql
@@ -13,7 +16,9 @@ declare
   v_state jsonb := nullif(current_setting('rowlock.floors', true), '')::jsonb;
   v_floors bigint[];
 begin
-  if p_now > timestamptz 'epoch' + (v_state ->> 'at')::bigint * interval '1 microsecond' then
+  if p_now >= timestamptz 'epoch' + (v_state ->> 'at')::bigint * interval '1 microsecond'
+    and p_now < timestamptz 'epoch' + (v_state ->> 'recheck')::bigint * interval '1 microsecond'
+  then
     v_floors := (v_state #>> array['queues', p_queue, 'floors'])::bigint[];
   end if;
 

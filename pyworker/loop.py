@@ -50,6 +50,7 @@ class Link:
     def __init__(self, role: str, open_connection: Callable[[str], Connection]) -> None:
         self.role = role
         self.connects = 0
+        self.calls = 0
         self.answered_at: float | None = None
         """When a call last ended without an error, by the monotonic clock."""
         self._open_connection = open_connection
@@ -72,6 +73,7 @@ class Link:
         """Asks; drops the connection when it turns out to be of no more use."""
         client = self.open()
         self._call_since = monotonic()
+        self.calls += 1
         try:
             answer = question(client)
         except (RowlockError, psycopg.Error) as exc:

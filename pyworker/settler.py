@@ -22,7 +22,8 @@ from pyworker.metrics import Metrics
 LINGER = 0.002
 """Seconds to wait for more answers while handlers still run."""
 
-_MOST_JOBS = 500
+# Half the slots, so that claims for the one half overlap with outcomes of the other.
+_FEWEST_JOBS, _MOST_JOBS = 50, 500
 _MOST_CHARACTERS = 4 * 2**20
 
 # SQLSTATE classes that blame what was sent: data exceptions, integrity, program limits.
@@ -48,7 +49,8 @@ class Settler(Loop):
         self._answers: deque[Job] = deque()
         self._later: list[tuple[float, int, Job]] = []
         self._numbers = itertools.count()
-        self._most = _MOST_JOBS
+        self._full = min(_MOST_JOBS, max(_FEWEST_JOBS, claims.slots // 2))
+        self._most = self._full
         self._stale = Throttle(1.0)
 
     def put(self, job: Job) -> None:
@@ -98,7 +100,7 @@ class Settler(Loop):
             self._settle(batch[half:])
             return
 
-        self._most = min(_MOST_JOBS, self._most * 2)
+        self._most = min(self._full, self._most * 2)
         self._note(batch, verdicts)
 
     def _note(self, batch: list[Job], verdicts: list[Settlement]) -> None:

@@ -123,6 +123,8 @@ class Waker(Loop):
 
         if now >= self._tick_at and not self._has_left:
             self._tick()
+        # Once more: what arrived beside the answer to a call makes no socket readable.
+        self._hear()
         self._sleep()
 
     def failed(self, exc: Exception) -> None:
@@ -189,17 +191,16 @@ class Waker(Loop):
 
     def _hear(self) -> None:
         """Takes what has been notified. Raises Unavailable when the connection is gone."""
-        conn = self._conn
-        assert conn is not None
+        assert self._conn is not None
         try:
-            heard = list(conn.notifies(timeout=0))
+            heard = [notify.payload for notify in self._conn.notifies(timeout=0)]
         except psycopg.Error as exc:
             self._link.drop()
             raise Unavailable(f"the listening connection is gone: {exc}") from exc
         if not heard:
             return
         self._metrics.notifications += len(heard)
-        queues = {each.payload for each in heard}
+        queues = set(heard)
         self.log.debug("notified: %s", sorted(queues), extra={"worker": self._worker})
         if "" in queues:
             # Whoever held the wake locks let go of them.

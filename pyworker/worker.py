@@ -236,7 +236,7 @@ class Worker:
     def _watch_until_stopped(self) -> None:
         while not self._stops:
             try:
-                self._watch()
+                self._watch(_WATCH_EVERY)
             except Exception:
                 log.exception("the watch failed", extra={"worker": self.id})
                 self._sleep(_WATCH_EVERY)
@@ -249,8 +249,8 @@ class Worker:
                 self._exit_code = EXIT_STUCK
                 return
 
-    def _watch(self) -> None:
-        """One look at the clock, for what no other thread must be late to notice."""
+    def _watch(self, seconds: float) -> None:
+        """One look at the clock, for what no other thread must be late to notice; then a pause."""
         now = monotonic()
         for job in self.claims.unanswered():
             if job._deadline is not None and now >= job._deadline:
@@ -267,7 +267,7 @@ class Worker:
                     _HALF_DEAD_AFTER,
                     extra={"worker": self.id},
                 )
-        self._sleep(_WATCH_EVERY)
+        self._sleep(seconds)
 
     def _sleep(self, seconds: float) -> None:
         """Until a signal or `stop()`, at most so long."""
@@ -381,7 +381,7 @@ class Worker:
 
     def _drain_until(self, moment: float) -> None:
         while self._has_work_left() and monotonic() < moment and self._stops < 2:
-            self._watch()
+            self._watch(_WATCH_EVERY / 5)
 
     def _has_work_left(self) -> bool:
         """Claims in hand, or perhaps on their way."""
@@ -438,5 +438,6 @@ _ROLES = ("dispatcher", "keeper", "settler", "waker")
 
 def new_worker_id() -> str:
     """host-pid-8 hex digits: fresh for each process, so that no two ever answer for one another."""
-    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:100] or "host"
+    # Whole in an application_name, which PostgreSQL cuts at 63 bytes.
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:27] or "host"
     return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"

@@ -1,0 +1,35 @@
+-- A job in a given status, in a queue and of a kind that are called like it.
+create function queue_tests.one_in(status text)
+returns bigint
+language plpgsql
+security definer
+as $$
+declare
+  v_id bigint;
+begin
+  if status in ('queued', 'cancelled') then
+    v_id := queue_tests.enqueue_one(status, status);
+  else
+    v_id := queue_tests.run_one(status);
+  end if;
+
+  case status
+    when 'succeeded' then perform queue.complete(v_id, 1, '{"sum": 7}');
+    when 'failed' then perform queue.fail(v_id, 1, 'Broken', 'no paper', fatal => true);
+    when 'cancelled' then perform queue.cancel(v_id);
+    else null;
+  end case;
+
+  return v_id;
+end;
+$$;
+
+-- The latest job of each status, by name.
+create function queue_tests.one_of_each()
+returns table (status text, job_id bigint)
+language sql
+security definer
+as $$
+  select listed.status, queue_tests.one_in(listed.status)
+  from unnest('{queued,running,succeeded,failed,cancelled}'::text[]) as listed (status);
+$$;

@@ -635,6 +635,7 @@ class Event:
     to_status: str
     attempt: int
     fence: int
+    elapsed: timedelta | None
     worker: str | None
     actor: str | None
     detail: Any = field(metadata=_JSON)
@@ -723,6 +724,163 @@ class WorkerStatus:
     running: int
     oldest_lease_left: timedelta | None
     state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What happened from `at` until the next row's."""
+
+    at: datetime
+    enqueued: int
+    started: int
+    succeeded: int
+    failed: int
+    retried: int
+    expired: int
+    cancelled: int
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Percentiles in seconds; None where nothing was claimed or ended."""
+
+    at: datetime
+    wait_p50: float | None
+    wait_p95: float | None
+    wait_p99: float | None
+    run_p50: float | None
+    run_p95: float | None
+    run_p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Failed jobs that went wrong alike. `capped`: of the last 10,000 to fail, there are more."""
+
+    error_group: str
+    kind_of_job: str
+    error_type: str
+    error_message: str
+    jobs: int
+    last_hour: int
+    last_day: int
+    last_week: int
+    first_at: datetime
+    last_at: datetime
+    sample_id: int
+    capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One claim of a job. `outcome`: the event that ended it, None while it runs."""
+
+    fence: int
+    attempt: int
+    worker: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: str | None
+    elapsed: timedelta | None
+    error_type: str | None
+    error_message: str | None
+    error_detail: Any = field(metadata=_JSON)
+    retry_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the caller may do. `counters_age`: how old the counters are at most."""
+
+    role: str
+    read_only: bool
+    version: str | None
+    server_version: str
+    counters_age: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line of Prometheus' text format."""
+
+    family: str
+    type: str
+    help: str
+    name: str
+    labels: dict[str, str] = field(metadata=_JSON)
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOutcome:
+    """`outcome`: changed, skipped (`note` says why), or matched in a dry run."""
+
+    job_id: int
+    outcome: str
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    account: str
+    role: str
+    has_password: bool
+    created_at: datetime
+    disabled_at: datetime | None
+    sessions: int
+    seen_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    id: int
+    name: str
+    role: str
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """`secret` is shown this once."""
+
+    id: int
+    secret: str = field(repr=False)
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A row of the audit."""
+
+    id: int
+    at: datetime
+    action: str
+    queue: str | None
+    actor: str
+    session_user_name: str
+    reason: str | None
+    detail: Any = field(metadata=_JSON)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """Whose session a cookie is."""
+
+    account: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenHolder:
+    """Which token a secret is."""
+
+    id: int
+    name: str
+    role: str
 
 
 # --------------------------------------------------------------------------------------------
@@ -848,6 +1006,14 @@ _SET_POLICY = Call(
 )
 _SET_SETTINGS = Call("set_settings", "settings jsonb, reason text", Setting, conflict=WrongState)
 
+_DISCARD = Call("discard", "job_id bigint, reason text", str, conflict=WrongState)
+_BULK = Call(
+    "bulk",
+    "action text, filter jsonb, dry_run boolean, max_jobs int, arguments jsonb, reason text",
+    BulkOutcome,
+    conflict=WrongState,
+)
+
 _TICK = Call("tick", "", TickStep)
 _REAP = Call("reap", "max_jobs int", Reaped)
 _PRUNE = Call("prune", "max_jobs int", Pruned)
@@ -878,6 +1044,51 @@ _LIST_QUEUES = Call("list_queues", "", QueueStatus)
 _LIST_WORKERS = Call("list_workers", "", WorkerStatus)
 _STATS = Call("stats", "", Stat)
 _HEALTH = Call("health", "", Check)
+
+_JOB_ATTEMPTS = Call("job_attempts", "job_id bigint", Attempt)
+_FAILURE_GROUPS = Call(
+    "failure_groups", "queue text, kind text, since timestamptz, max_groups int", FailureGroup
+)
+_SPAN_ARGUMENTS = "since timestamptz, until timestamptz, resolution interval, queue text, kind text"
+_THROUGHPUT = Call("throughput", _SPAN_ARGUMENTS, Throughput)
+_LATENCY = Call("latency", _SPAN_ARGUMENTS, Latency)
+_METRICS = Call("metrics", "", Sample)
+_CAPABILITIES = Call("capabilities", "", Capabilities)
+
+_CREATE_ACCOUNT = Call(
+    "create_account",
+    "account text, role text, password_hash text, reason text",
+    str,
+    conflict=WrongState,
+)
+_SET_ACCOUNT = Call(
+    "set_account",
+    "account text, role text, password_hash text, disabled boolean, reason text",
+    str,
+    conflict=WrongState,
+)
+_LIST_ACCOUNTS = Call("list_accounts", "", Account)
+_CREATE_LINK = Call("create_link", "account text, lifetime interval", str)
+_CREATE_TOKEN = Call(
+    "create_token", "name text, role text, lifetime interval, reason text", NewToken
+)
+_REVOKE_TOKEN = Call("revoke_token", "id bigint, reason text", str, conflict=WrongState)
+_LIST_TOKENS = Call("list_tokens", "", Token)
+_LIST_AUDIT = Call("list_audit", "cursor bigint, max_rows int", Action)
+
+_CHECK_PASSWORD = Call("check_password", "account text, address text", str)
+_RECORD_SIGN_IN_FAILURE = Call("record_sign_in_failure", "account text, address text", str)
+_START_SESSION = Call("start_session", "account text, address text, agent text", str)
+_CHECK_SESSION = Call("check_session", "secret text", SignedIn)
+_END_SESSION = Call("end_session", "secret text", bool)
+_REDEEM_LINK = Call("redeem_link", "secret text, address text, agent text", str)
+_CHECK_TOKEN = Call("check_token", "secret text", TokenHolder)
+
+_ACT_AS = """
+select
+  set_config('role', %s, true), set_config('rowlock.actor', %s, true),
+  set_config('timezone', 'UTC', true)
+"""
 
 _SESSION = """
 select
@@ -1177,6 +1388,79 @@ class Client:
 
     # -- admin
 
+    def discard(self, job_id: int, reason: str | None = None) -> str:
+        """Removes a finished job before its retention; returns the status it had."""
+        return self._one(_DISCARD, job_id, _text(reason))
+
+    def bulk(
+        self,
+        action: str,
+        filter: Mapping[str, Any],
+        dry_run: bool = True,
+        max_jobs: int = 1000,
+        arguments: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+    ) -> list[BulkOutcome]:
+        """One action on the jobs that match a filter of `list_jobs`: retry cancel run_now
+        reprioritize discard. Call again until no row comes."""
+        return self._all(
+            _BULK,
+            action,
+            _filter_out(filter),
+            dry_run,
+            max_jobs,
+            _json_out(dict(arguments or {}), "arguments"),
+            _text(reason),
+        )
+
+    # -- admin
+
+    def create_account(
+        self,
+        account: str,
+        role: str,
+        password_hash: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        self._scalar(_CREATE_ACCOUNT, account, role, password_hash, _text(reason))
+
+    def set_account(
+        self,
+        account: str,
+        role: str | None = None,
+        password_hash: str | None = None,
+        disabled: bool | None = None,
+        reason: str | None = None,
+    ) -> None:
+        self._scalar(_SET_ACCOUNT, account, role, password_hash, disabled, _text(reason))
+
+    def list_accounts(self) -> list[Account]:
+        return self._all(_LIST_ACCOUNTS)
+
+    def create_link(self, account: str, lifetime: timedelta | None = None) -> str:
+        """A secret that signs the account in once."""
+        return self._one(_CREATE_LINK, account, _span(lifetime, "lifetime"))
+
+    def create_token(
+        self,
+        name: str,
+        role: str,
+        lifetime: timedelta | None = timedelta(days=90),
+        reason: str | None = None,
+    ) -> NewToken:
+        return self._one(
+            _CREATE_TOKEN, _text(name), role, _span(lifetime, "lifetime"), _text(reason)
+        )
+
+    def revoke_token(self, id: int, reason: str | None = None) -> None:
+        self._scalar(_REVOKE_TOKEN, id, _text(reason))
+
+    def list_tokens(self) -> list[Token]:
+        return self._all(_LIST_TOKENS)
+
+    def list_audit(self, cursor: int | None = None, max_rows: int = 100) -> list[Action]:
+        return self._all(_LIST_AUDIT, cursor, max_rows)
+
     def set_settings(self, settings: Mapping[str, Any], reason: str | None = None) -> list[Setting]:
         given = {
             name: _span_text(value) if isinstance(value, timedelta) else value
@@ -1253,6 +1537,78 @@ class Client:
 
     def health(self) -> list[Check]:
         return self._all(_HEALTH)
+
+    def job_attempts(self, job_id: int) -> list[Attempt]:
+        return self._all(_JOB_ATTEMPTS, job_id)
+
+    def failure_groups(
+        self,
+        queue: str | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+        max_groups: int = 50,
+    ) -> list[FailureGroup]:
+        return self._all(
+            _FAILURE_GROUPS, _text(queue), _text(kind), _instant(since, "since"), max_groups
+        )
+
+    def throughput(
+        self,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        resolution: timedelta | None = None,
+        queue: str | None = None,
+        kind: str | None = None,
+    ) -> list[Throughput]:
+        return self._all(_THROUGHPUT, *_span_out(since, until, resolution, queue, kind))
+
+    def latency(
+        self,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        resolution: timedelta | None = None,
+        queue: str | None = None,
+        kind: str | None = None,
+    ) -> list[Latency]:
+        return self._all(_LATENCY, *_span_out(since, until, resolution, queue, kind))
+
+    def metrics(self) -> list[Sample]:
+        return self._all(_METRICS)
+
+    def capabilities(self) -> Capabilities:
+        return self._one(_CAPABILITIES)
+
+    # -- the dashboard's own login
+
+    def act_as(self, role: str, actor: str | None) -> None:
+        """Takes on a group role until the transaction ends; `actor` is who its events name."""
+        self._execute(_ACT_AS, [role, _text(actor) or ""], WrongState)
+
+    def check_password(self, account: str, address: str) -> str | None:
+        """The hash to compare with, or None. Raises LimitReached after too many failures."""
+        return self._scalar(_CHECK_PASSWORD, _text(account), address)
+
+    def record_sign_in_failure(self, account: str, address: str) -> None:
+        self._scalar(_RECORD_SIGN_IN_FAILURE, _text(account), address)
+
+    def start_session(
+        self, account: str, address: str | None = None, agent: str | None = None
+    ) -> str:
+        return self._one(_START_SESSION, _text(account), address, _text(agent))
+
+    def check_session(self, secret: str) -> SignedIn | None:
+        return next(iter(self._all(_CHECK_SESSION, _text(secret))), None)
+
+    def end_session(self, secret: str) -> bool:
+        return self._one(_END_SESSION, _text(secret))
+
+    def redeem_link(
+        self, secret: str, address: str | None = None, agent: str | None = None
+    ) -> str | None:
+        return self._scalar(_REDEEM_LINK, _text(secret), address, _text(agent))
+
+    def check_token(self, secret: str) -> TokenHolder | None:
+        return next(iter(self._all(_CHECK_TOKEN, _text(secret))), None)
 
     # -- the server, for `rowlock doctor`
 
@@ -1400,3 +1756,19 @@ def _filter_out(value: Mapping[str, Any] | None) -> JsonText | None:
 
 def _not_one(call: Call[Any], rows: int) -> NoReturn:
     raise RowlockError(f"queue.{call.function} answered with {rows} rows instead of one")
+
+
+def _span_out(
+    since: datetime | None,
+    until: datetime | None,
+    resolution: timedelta | None,
+    queue: str | None,
+    kind: str | None,
+) -> list[Any]:
+    return [
+        _instant(since, "since"),
+        _instant(until, "until"),
+        _span(resolution, "resolution"),
+        _text(queue),
+        _text(kind),
+    ]

@@ -88,6 +88,7 @@ def _is_alive(conn: Connection) -> bool:
 
 def is_down(exc: Exception) -> bool:
     """Whether the database could not be reached, rather than refused or took too long."""
-    return isinstance(exc, Unavailable) and (
-        exc.sqlstate is None or exc.sqlstate[:2] in {"08", "57"}
-    )
+    if not isinstance(exc, Unavailable):
+        return False
+    # 57014 is a query that took too long; the rest of class 57 is a server going down or coming up.
+    return exc.sqlstate is None or (exc.sqlstate[:2] in {"08", "57"} and exc.sqlstate != "57014")

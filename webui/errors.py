@@ -1,4 +1,4 @@
-"""An error's SQLSTATE is its HTTP status; people get a page, programs problem details (RFC 9457)."""
+"""An error's SQLSTATE is its HTTP status: a page for people, problem details for programs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def status_of(error: RowlockError) -> int:
 def problem(
     status: int, detail: str, *, hint: str | None = None, code: str | None = None
 ) -> Response:
-    """Problem details as JSON. Never a traceback: the request id finds it in the log."""
+    """Problem details (RFC 9457) as JSON. Never a traceback: the request id finds it in the log."""
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,

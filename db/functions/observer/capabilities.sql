@@ -34,7 +34,8 @@ begin
       ),
       current_setting('server_version'),
       case
-        when queue._has_uncounted_events() then clock_timestamp() - step.finished_at
+        when queue._has_uncounted_events()
+          then clock_timestamp() - coalesce(step.finished_at, step.due_at)
         else interval '0'
       end
     from queue.steps as step

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyworker import App, Client, Job, Worker, logs
+from pyworker import App, Client, Job, Worker, logs, worker
 from pyworker.client import Job as JobRow
 from pyworker.client import JobSummary, connect
 
@@ -196,6 +196,13 @@ def lines(file: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-if __name__ == "__main__":
+def main(url: str, options: dict[str, Any]) -> None:
     logs.configure()
-    Worker(app, sys.argv[1], **json.loads(sys.argv[2])).run_process()
+    half_dead_after = options.pop("half_dead_after", None)
+    if half_dead_after is not None:
+        worker._HALF_DEAD_AFTER = half_dead_after
+    Worker(app, url, **options).run_process()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]))

@@ -17,7 +17,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -157,6 +157,7 @@ def connect(
     limits: Limits | None = None,
     connect_timeout: int = 5,
     tcp_user_timeout: timedelta = timedelta(seconds=10),
+    opened: Callable[[Connection], None] | None = None,
 ) -> Connection:
     """A connection whose every call has a time limit.
 
@@ -165,7 +166,8 @@ def connect(
 
     A dead peer is noticed within about `tcp_user_timeout`. What the URL itself sets wins. Behind a
     pooler no session state is set: server-side prepared statements are off and `Client` sets the
-    limits in each call's transaction. Raises Unavailable.
+    limits in each call's transaction. `opened` is told of the connection before its first call,
+    which has no limit yet: a watchdog can hang it up. Raises Unavailable.
     """
     limits = limits or Limits()
     given = _parse(url, "the database URL")
@@ -191,6 +193,8 @@ def connect(
         )
     except psycopg.Error as exc:
         raise translate(exc) from exc
+    if opened is not None:
+        opened(conn)
     try:
         conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         conn.limits = limits

@@ -47,27 +47,36 @@ class Backoff:
 class Link:
     """One connection for one role. Each role has its own, so that none waits for another."""
 
-    def __init__(self, role: str, open_connection: Callable[[str], Connection]) -> None:
+    def __init__(
+        self, role: str, connect: Callable[[str, Callable[[Connection], None]], Connection]
+    ) -> None:
         self.role = role
         self.connects = 0
         self.calls = 0
         self.answered_at: float | None = None
         """When a call last ended without an error, by the monotonic clock."""
-        self._open_connection = open_connection
+        self.conn: Connection | None = None
+        self._connect = connect
         self._client: Client | None = None
         self._call_since: float | None = None
-
-    @property
-    def conn(self) -> Connection | None:
-        conn = self._client.conn if self._client is not None else None
-        return conn if isinstance(conn, Connection) else None
 
     def open(self) -> Client:
         """The client, connected anew when there is none. Raises Unavailable, NotAllowed."""
         if self._client is None:
-            self._client = Client(self._open_connection(self.role))
+            try:
+                self._client = Client(self._connect(self.role, self._opened))
+            except BaseException:
+                self.conn = None
+                raise
+            finally:
+                self._call_since = None
             self.connects += 1
         return self._client
+
+    def _opened(self, conn: Connection) -> None:
+        """From here on the watch can hang it up, its set-up included."""
+        self.conn = conn
+        self._call_since = monotonic()
 
     def call(self, question: Callable[[Client], T]) -> T:
         """Asks; drops the connection when it turns out to be of no more use."""
@@ -88,6 +97,7 @@ class Link:
 
     def drop(self) -> None:
         client, self._client = self._client, None
+        self.conn = None
         if client is not None:
             with contextlib.suppress(psycopg.Error, OSError):
                 client.conn.close()

@@ -20,7 +20,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from time import monotonic
 from types import FrameType
@@ -295,8 +295,8 @@ class Worker:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _connect(self, role: str) -> Connection:
-        return connect(self.location.url, role, worker=self.id, limits=_LIMITS)
+    def _connect(self, role: str, opened: Callable[[Connection], None]) -> Connection:
+        return connect(self.location.url, role, worker=self.id, limits=_LIMITS, opened=opened)
 
     # -- what the loops and the executor report
 

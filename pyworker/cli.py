@@ -75,6 +75,7 @@ class _Run:
 
     database_url: str | None = None
     embedded: bool = False
+    throwaway: bool = False
     output: str = "table"
     verbose: bool = False
 
@@ -157,7 +158,7 @@ def _embedded(ctx: click.Context, run: _Run) -> Location:
     from pyworker import embedded
 
     try:
-        server = embedded.start(embedded.default_data_dir())
+        server = embedded.start(None if run.throwaway else embedded.default_data_dir())
     except embedded.EmbeddedError as exc:
         raise Unavailable(str(exc)) from exc
     ctx.call_on_close(server.close)
@@ -1004,8 +1005,10 @@ def _writers(db: Client) -> Check:
 def _version(location: Location) -> Check:
     try:
         found = deploy.check(location.url, wait=timedelta(seconds=5))
-    except NotAllowed:
-        return Check("version", "ok", "not compared: this login may not migrate", None)
+    except (NotAllowed, WrongState) as exc:
+        return Check(
+            "version", "ok", f"not compared, since this login may not migrate: {exc}", None
+        )
     except Unavailable as exc:
         return Check("version", "warn", str(exc), exc.hint)
     if not found:
@@ -1083,6 +1086,29 @@ def worker(
         max_jobs=max_jobs,
         health_addr=health_addr,
     ).run_process()
+
+
+@main.command()
+@click.option("--once", is_flag=True, help="Run 500 jobs to their end, then print a summary.")
+@click.option("--workers", type=click.IntRange(2), default=3, show_default=True)
+@click.option("-t", "--threads", type=click.IntRange(1), default=8, show_default=True)
+@click.pass_context
+def demo(ctx: click.Context, once: bool, workers: int, threads: int) -> None:
+    """See it work: jobs that fail, and that stop and kill their workers.
+
+    On an embedded PostgreSQL, unless --database-url names a migrated database: one that stays and
+    that `rowlock --embedded ...` attaches to; with --once, one that goes when it ends.
+    """
+    from pyworker import demo as show
+
+    run = ctx.ensure_object(_Run)
+    run.embedded = not run.database_url
+    run.throwaway = once
+    url = _located(ctx).url
+    if once:
+        ctx.exit(show.once(url, workers=workers, threads=threads))
+    where = "--embedded" if run.embedded else "--database-url ..."
+    ctx.exit(show.live(url, workers=workers, threads=threads, attach=f"rowlock {where} job list"))
 
 
 @main.command()

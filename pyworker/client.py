@@ -1390,8 +1390,6 @@ class Client:
             _text(reason),
         )
 
-    # -- admin
-
     def discard(self, job_id: int, reason: str | None = None) -> str:
         """Removes a finished job before its retention; returns the status it had."""
         return self._one(_DISCARD, job_id, _text(reason))
@@ -1413,7 +1411,7 @@ class Client:
             _filter_out(filter),
             dry_run,
             max_jobs,
-            _json_out(dict(arguments or {}), "arguments"),
+            _spans_out(arguments or {}, "arguments"),
             _text(reason),
         )
 
@@ -1466,11 +1464,7 @@ class Client:
         return self._all(_LIST_AUDIT, cursor, max_rows)
 
     def set_settings(self, settings: Mapping[str, Any], reason: str | None = None) -> list[Setting]:
-        given = {
-            name: _span_text(value) if isinstance(value, timedelta) else value
-            for name, value in settings.items()
-        }
-        return self._all(_SET_SETTINGS, _json_out(given, "settings"), _text(reason))
+        return self._all(_SET_SETTINGS, _spans_out(settings, "settings"), _text(reason))
 
     # -- scheduler
 
@@ -1745,6 +1739,14 @@ def _texts(values: Sequence[str]) -> list[str]:
 
 def _json_out(value: Any, name: str) -> JsonText | None:
     return None if value is None else _clean_json(encode_json(value, name))
+
+
+def _spans_out(value: Mapping[str, Any], name: str) -> JsonText | None:
+    given = {
+        key: _span_text(item) if isinstance(item, timedelta) else item
+        for key, item in value.items()
+    }
+    return _json_out(given, name)
 
 
 def _filter_out(value: Mapping[str, Any] | None) -> JsonText | None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
 from pyworker import client, errors
@@ -34,6 +39,7 @@ from pyworker.errors import (
     InvalidArgument,
     JobNotFound,
     KeyReused,
+    LimitReached,
     NotAllowed,
     RowlockError,
     TooLarge,
@@ -198,13 +204,8 @@ def _compare(call: Call[Any], conn: Connection) -> None:
 
 
 def test_every_public_function_has_a_method() -> None:
-    """Accounts, sessions and tokens are the dashboard's and not part of this shell."""
-    public = {
-        path.stem
-        for path in (ROOT / "db" / "functions").glob("*/[!_]*.sql")
-        if path.parent.name in {"producer", "worker", "operator", "scheduler", "observer"}
-        and path.stem != "tick_loop"  # a procedure, for pg_cron alone
-    }
+    public = {path.stem for path in (ROOT / "db" / "functions").glob("*/[!_]*.sql")}
+    public -= {"tick_loop"}  # a procedure, for pg_cron alone
     assert public - {call.function for call in CALLS} == set()
     assert {name for name in public if not hasattr(Client, name)} == set()
 
@@ -303,6 +304,68 @@ def test_lists_go_on_from_their_cursor(db: Client) -> None:
     assert now.rows == []
     db.enqueue("k")
     assert [event.event for event in db.read_events(now.next_cursor).rows] == ["enqueued"]
+
+
+def test_what_the_dashboard_shows(db: Client) -> None:
+    db.enqueue_many([NewJob(kind="k", max_attempts=1, payload={"n": n}) for n in range(3)])
+    for claim in db.claim("w", max_jobs=3):
+        db.fail(claim.job_id, claim.fence, "Broken", f"pipe {claim.job_id}", {"line": 1})
+    while db.tick().step != "roll_up" or db.tick().more:
+        pass
+
+    (group,) = db.failure_groups()
+    assert (group.kind_of_job, group.error_type, group.jobs) == ("k", "Broken", 3)
+    (attempt,) = db.job_attempts(1)
+    assert (attempt.outcome, attempt.error_detail) == ("failed", {"line": 1})
+    assert sum(row.failed for row in db.throughput()) == 3
+    assert any(row.run_p95 is not None for row in db.latency(resolution=timedelta(hours=1)))
+    assert {sample.type for sample in db.metrics()} == {"counter", "gauge", "histogram"}
+    assert db.capabilities().role == "admin"
+
+    matched = db.bulk("retry", {"kind": "k"})
+    assert [outcome.outcome for outcome in matched] == ["matched"] * 3
+    changed = db.bulk("retry", {"ids": [1, 2]}, False, 10, {"delay": timedelta(hours=1)}, "again")
+    assert [outcome.outcome for outcome in changed] == ["changed"] * 2
+    assert db.get_job(1).label == "scheduled" or db.get_job(1).label == "retrying"
+    assert db.discard(3) == "failed"
+    assert db.count_jobs({"status": "failed"}).jobs in (0, 3)  # as of the last roll_up
+
+
+def test_accounts_sessions_and_tokens(db: Client) -> None:
+    db.create_account("ada", "operator", "scrypt:" + "x" * 60, "new here")
+    with pytest.raises(WrongState):
+        db.create_account("ada", "operator")
+    (account,) = db.list_accounts()
+    assert (account.account, account.role, account.has_password) == ("ada", "operator", True)
+    assert db.check_password("ada", "127.0.0.1") == "scrypt:" + "x" * 60
+    assert db.check_password("nobody", "127.0.0.1") is None
+
+    secret = db.start_session("ada", "127.0.0.1", "a browser")
+    signed_in = db.check_session(secret)
+    assert signed_in is not None
+    assert (signed_in.account, signed_in.role) == ("ada", "operator")
+    assert db.end_session(secret)
+    assert db.check_session(secret) is None
+
+    link = db.create_link("ada")
+    assert db.redeem_link(link)
+    assert db.redeem_link(link) is None
+
+    token = db.create_token("ci", "producer", reason="builds")
+    assert token.secret not in repr(token)
+    holder = db.check_token(token.secret)
+    assert holder is not None
+    assert (holder.name, holder.role) == ("ci", "producer")
+    db.revoke_token(token.id)
+    assert db.check_token(token.secret) is None
+    assert db.list_tokens()[0].revoked_at is not None
+
+    for _ in range(5):
+        db.record_sign_in_failure("ada", "127.0.0.1")
+    with pytest.raises(LimitReached):
+        db.check_password("ada", "127.0.0.1")
+    db.set_account("ada", disabled=True)
+    assert {entry.action for entry in db.list_audit()} >= {"create_account", "create_token"}
 
 
 # -- errors
@@ -426,6 +489,78 @@ def test_one_blocked_row_does_not_stall_a_call(url: str, conn: Connection) -> No
         with pytest.raises(Unavailable) as caught:
             Client(own).enqueue("k")
         assert caught.value.sqlstate == "55P03"
+
+
+class _Pooler:
+    """Passes everything through, but gives out a cancel key of its own, as pgbouncer does."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        info = conninfo_to_dict(url)
+        self._server = f"{info['host']}/.s.PGSQL.{info['port']}"
+        self.url = f"host={folder} port=5432 dbname={info['dbname']} user={info['user']}"
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / ".s.PGSQL.5432"))
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                front, _ = self._listener.accept()
+                back = socket.socket(socket.AF_UNIX)
+                back.connect(self._server)
+                for target in (self._forward, self._answer):
+                    threading.Thread(target=target, args=[front, back], daemon=True).start()
+
+    def _forward(self, front: socket.socket, back: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := front.recv(65536):
+                back.sendall(data)
+        back.close()
+
+    def _answer(self, front: socket.socket, back: socket.socket) -> None:
+        stream = back.makefile("rb")
+        with contextlib.suppress(OSError, ValueError):
+            while kind := stream.read(1):
+                size = stream.read(4)
+                body = stream.read(int.from_bytes(size) - 4)
+                if kind == b"K":
+                    body = (12345).to_bytes(4) + body[4:]
+                front.sendall(kind + size + body)
+        front.close()
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def test_behind_a_pooler_no_session_state_is_set(database: Database) -> None:
+    with database.connect() as admin:
+        admin.execute(
+            f"alter database {database.name} set default_transaction_isolation = 'serializable'"
+        )
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        pooler = _Pooler(Path(folder), database.url)
+        limits = Limits(lock_timeout=timedelta(milliseconds=100))
+        with connect(pooler.url, "test", limits=limits) as conn, database.connect() as other:
+            assert conn.pooled
+            assert conn.prepare_threshold is None
+            db = Client(conn)
+            for _ in range(10):
+                db.enqueue("k")
+            assert len(db.claim("w", max_jobs=20)) == 10
+            with pytest.raises(InvalidArgument):
+                db.enqueue("NO")
+            # The limits hold in each call, and nowhere else.
+            with other.transaction():
+                other.execute("lock table queue.jobs")
+                with pytest.raises(Unavailable) as caught:
+                    db.enqueue("k")
+                assert caught.value.sqlstate == "55P03"
+            shown = conn.execute("select current_setting('lock_timeout')").fetchone()
+            assert shown == ("0",)
+            prepared = conn.execute("select count(*) from pg_prepared_statements").fetchone()
+            assert prepared == (0,)
+        pooler.close()
 
 
 # -- transactions and retries

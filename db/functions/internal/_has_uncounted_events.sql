@@ -13,7 +13,9 @@ as $$
         where step.step = 'roll_up'
       )
       -- What came with a dump may have higher ids, and is counted.
-      and event.xid < pg_snapshot_xmax(pg_current_snapshot())
+      and event.xid <= greatest(
+        pg_snapshot_xmax(pg_current_snapshot()), pg_current_xact_id_if_assigned()
+      )
       and event.id > (select settings.adopted_event_id from queue.settings as settings)
   );
 $$;

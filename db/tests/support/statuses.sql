@@ -33,3 +33,14 @@ as $$
   select listed.status, queue_tests.one_in(listed.status)
   from unnest('{queued,running,succeeded,failed,cancelled}'::text[]) as listed (status);
 $$;
+
+-- How many rows of queue.jobs this transaction has read so far, by index or not.
+create function queue_tests.rows_read()
+returns bigint
+language sql
+volatile
+security definer
+as $$
+  select pg_stat_get_xact_tuples_returned('queue.jobs'::regclass)
+    + pg_stat_get_xact_tuples_fetched('queue.jobs'::regclass);
+$$;

@@ -32,6 +32,7 @@ create table queue.settings (
 
 insert into queue.settings default values;
 
+comment on table queue.settings is 'What holds for all queues, unless a policy says otherwise: one row';
 comment on column queue.settings.claim_floor is
   'Whether claims remember where dead index entries end (off: the plain claim)';
 comment on column queue.settings.system_identifier is

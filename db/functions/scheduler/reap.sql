@@ -14,8 +14,8 @@ as $$
 declare
   v_now timestamptz := queue._transition_time();
   v_job queue.jobs;
-  v_taken text[] := '{}';
-  v_aside bigint[] := '{}';
+  v_taken text[] := array[]::text[];
+  v_aside bigint[] := array[]::bigint[];
   v_seen integer;
 begin
   perform queue._check_number('max_jobs', reap.max_jobs, 1, 10000);

@@ -14,8 +14,8 @@ declare
   v_oldest timestamptz;
   v_day date;
   v_name text;
-  v_old_days text[] := '{}';
-  v_notes text[] := '{}';
+  v_old_days text[] := array[]::text[];
+  v_notes text[] := array[]::text[];
 begin
   perform queue._require_writable();
   created := 0;

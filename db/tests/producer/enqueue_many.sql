@@ -19,9 +19,9 @@ select * from queue.enqueue_many(
 
 select results_eq(
   $$ select answer.ordinal, answer.created, job.kind
-     from answers as answer join queue.jobs as job on job.id = answer.job_id $$,
+     from answers as answer join queue.jobs as job on job.id = answer.job_id order by answer.ordinal $$,
   $$ values (1, true, 'bare'), (2, true, 'full'), (3, true, 'dated'), (4, true, 'nulls') $$,
-  'Answers come in the order of the array, numbered from 1'
+  'Answers are numbered from 1 in the order of the array'
 );
 
 select results_eq(
@@ -107,7 +107,7 @@ select * from queue.enqueue_many(
   ]'
 );
 select results_eq(
-  $$ select ordinal, created from answers $$,
+  $$ select ordinal, created from answers order by ordinal $$,
   $$ values (1, true), (2, false), (3, false), (4, true), (5, true), (6, true), (7, true) $$,
   'A key known to the table or taken earlier in the array answers created = false'
 );

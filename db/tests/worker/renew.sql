@@ -74,7 +74,8 @@ select results_eq(
       array[queue_tests.job_id('of-job'), queue_tests.job_id('timed'), queue_tests.job_id('of-policy'),
         queue_tests.job_id('of-settings'), -1],
       '{1,1,1,2,1}'
-    ) as answer left join queue.jobs as job on job.id = answer.job_id
+    ) with ordinality as answer left join queue.jobs as job on job.id = answer.job_id
+    order by answer.ordinality
   $$,
   $$
     values ('of-job', 1, 'stop'), ('timed', 1, 'stop'), ('of-policy', 1, 'lost'), ('of-settings', 2, 'lost'),

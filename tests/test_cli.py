@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -19,7 +20,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from pyworker import cli, deploy
+from pyworker import cli, deploy, embedded
 from pyworker.client import Client, NewJob, connect
 from tests.support.cluster import Cluster, Database, with_user
 from tests.support.servers import CRON_DATABASE, ROOT
@@ -485,6 +486,27 @@ def test_scripts_are_printed_without_a_database() -> None:
     assert script.exit_code == 0
     assert "create table queue.jobs" in script.stdout
     assert "create or replace function queue.claim" in script.stdout
+
+
+# -- an embedded server
+
+
+def test_embedded_starts_a_server_and_keeps_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/never_asked")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)  # the server's user passes through it
+        monkeypatch.setattr(embedded, "default_data_dir", lambda: Path(folder) / "postgres")
+        first = run("--embedded", "enqueue", "k", '{"n": 1}')
+        assert first.exit_code == 0, first.output
+        assert "(from --embedded)" in first.stderr
+        (row,) = rows(run("job", "list", "--embedded", "-o", "jsonl"))
+        assert row["kind"] == "k"
+        # Another one attaches to a server that runs.
+        with embedded.start(Path(folder) / "postgres") as server, connect(server.url, "t") as conn:
+            assert run("--embedded", "job", "cancel", "1").exit_code == 0
+            assert Client(conn).get_job(1).status == "cancelled"
+    both = run("stats", "--embedded", "--database-url", "postgresql://h/d")
+    assert both.exit_code == 2
 
 
 # -- processes

@@ -207,6 +207,21 @@ def test_a_migration_that_fails_leaves_nothing_of_itself(empty: Database, source
     assert migrate(empty.url, source=source).migrations == ("9000.bad",)
 
 
+def test_a_migration_and_its_mark_are_one_transaction(empty: Database, source: Source) -> None:
+    """yoyo's own way is two: killed between them, it would make every table a second time."""
+    migrate(empty.url, source=source)
+    (source.folder / "migrations" / "9000.half.sql").write_text("create table queue.half (a int);")
+    with empty.connect() as conn:
+        conn.execute("alter table queue._yoyo_migration add check (migration_id <> '9000.half')")
+        with pytest.raises(RowlockError):
+            migrate(empty.url, source=source)
+        assert scalar(empty, "select to_regclass('queue.half') is null")
+        conn.execute(
+            "alter table queue._yoyo_migration drop constraint _yoyo_migration_migration_id_check"
+        )
+    assert migrate(empty.url, source=source).migrations == ("9000.half",)
+
+
 def test_a_migration_outside_of_a_transaction(empty: Database, small: Source) -> None:
     migrate(empty.url, source=small)
     (small.folder / "migrations" / "0002.index.sql").write_text(

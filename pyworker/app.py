@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import re
 import select
 import sys
 import threading
@@ -54,6 +55,8 @@ class Handler(Generic[P]):
 
     Still callable as the function it was made from.
     """
+
+    __name__: str
 
     def __init__(
         self,
@@ -438,7 +441,13 @@ def _takes_job(function: Callable[..., Any], kind: str) -> bool:
     if len(parameters) == 1:
         return False
     second = parameters[1]
-    return second in required or second.name == "job" or second.annotation in (Job, "Job")
+    return second in required or second.name == "job" or _names_job(second.annotation)
+
+
+def _names_job(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return "Job" in re.findall(r"\w+", annotation)
+    return annotation is Job or Job in typing.get_args(annotation)
 
 
 def _payload_annotation(function: Callable[..., Any], local_names: Mapping[str, Any]) -> Any:

@@ -327,7 +327,9 @@ def _dataclass_loader(annotation: type, where: str) -> Load:
 
 
 def _union_loader(arguments: tuple[Any, ...], where: str) -> Load:
-    loaders = [_loader(argument, where) for argument in arguments]
+    # null first, so that a complaint is about what else was wanted.
+    in_order = sorted(arguments, key=lambda argument: argument is not type(None))
+    loaders = [_loader(argument, where) for argument in in_order]
     names = " or ".join(getattr(argument, "__name__", str(argument)) for argument in arguments)
 
     def load(value: Any) -> Any:

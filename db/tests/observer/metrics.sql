@@ -1,0 +1,55 @@
+begin;
+select no_plan();
+
+insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
+values
+  ('ever', 'epoch', 'q', 'k', 'enqueued', '', 'queued', 0, 10, 0),
+  ('ever', 'epoch', 'q', 'k', 'claimed', 'queued', 'running', 2, 3, 0.02),
+  ('ever', 'epoch', 'q', 'k', 'claimed', 'queued', 'running', 17, 1, 4000),
+  ('ever', 'epoch', 'q', 'k', 'succeeded', 'running', 'succeeded', 1, 2, 0.001),
+  ('ever', 'epoch', 'q', 'k', 'timed_out', 'running', 'failed', 12, 1, 20);
+select queue_tests.enqueue_one('k', 'q');
+create temp table sample as select row_number() over () as place, * from queue.metrics();
+prepare value as select value from sample where name = $1 and labels @> $2::jsonb;
+
+select results_eq($$ execute value('rowlock_jobs_enqueued_total', '{"queue": "q", "kind": "k"}') $$, 'values (10::double precision)', 'Jobs created are counted');
+select results_eq($$ execute value('rowlock_jobs_finished_total', '{"outcome": "succeeded"}') $$, 'values (2::double precision)', 'Jobs ended are counted by outcome');
+select results_eq($$ execute value('rowlock_attempts_total', '{"result": "timeout"}') $$, 'values (1::double precision)', 'Attempts are counted by result');
+select results_eq($$ execute value('rowlock_leases_expired_total', '{}') $$, 'values (1::double precision)', 'Lost leases are counted');
+select results_eq($$ execute value('rowlock_queue_jobs', '{"queue": "q", "label": "ready"}') $$, 'values (1::double precision)', 'What waits now is a gauge from the rows');
+select results_eq(
+  $$
+    select labels ->> 'le', value from sample
+    where name = 'rowlock_job_wait_seconds_bucket' and labels ->> 'le' in ('0.005', '0.01', '3600', '+Inf')
+    order by place
+  $$,
+  $$ values ('0.005', 0::double precision), ('0.01', 3), ('3600', 3), ('+Inf', 4) $$,
+  'A histogram is cumulative and ends with all'
+);
+select results_eq($$ execute value('rowlock_job_wait_seconds_count', '{}') $$, 'values (4::double precision)', 'Its count is all of them');
+select results_eq($$ execute value('rowlock_job_wait_seconds_sum', '{}') $$, 'values (4000.02::double precision)', 'Its sum is their seconds');
+select is(
+  (
+    select count(*)::integer
+    from (select family, lag(family) over (order by place) as before, place from sample) as line
+    where family is distinct from before
+  ),
+  (select count(distinct family)::integer from sample),
+  'The samples of a family stand together'
+);
+select is(
+  (select count(*)::integer from (select name, labels from sample group by 1, 2 having count(*) > 1) as twice), 0,
+  'No sample comes twice'
+);
+select is_empty($$ select * from sample where value is null or family is null or help is null $$, 'Every sample has a value and a help');
+select is_empty(
+  $$ select * from sample where type = 'counter' and name not like '%\_total' $$, 'Counters end in _total'
+);
+select is(
+  (select count(*)::integer from sample where name = 'rowlock_maintenance_last_success_timestamp_seconds'),
+  (select count(*)::integer from queue.steps),
+  'Every maintenance step says when it last succeeded'
+);
+
+select * from finish();
+rollback;

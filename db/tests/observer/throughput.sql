@@ -1,0 +1,65 @@
+begin;
+select no_plan();
+
+-- Counters are laid down by hand: an hour ago, two jobs came and one succeeded; three hours ago one failed.
+insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
+select grain.name, date_trunc(grain.name, now() - past.ago, 'UTC'), 'email', past.kind, past.event, past.from_status,
+  past.to_status, 0, past.events, 0
+from (values ('minute'), ('hour')) as grain (name)
+  cross join (
+    values
+      (interval '1 hour', 'send', 'enqueued', '', 'queued', 2),
+      (interval '1 hour', 'send', 'claimed', 'queued', 'running', 1),
+      (interval '1 hour', 'send', 'succeeded', 'running', 'succeeded', 1),
+      (interval '3 hours', 'sync', 'failed', 'running', 'failed', 1),
+      (interval '3 hours', 'sync', 'lease_expired', 'running', 'failed', 2),
+      (interval '3 hours', 'sync', 'lease_expired', 'running', 'queued', 4),
+      (interval '3 hours', 'sync', 'retry_scheduled', 'running', 'queued', 8),
+      (interval '3 hours', 'sync', 'cancelled', 'queued', 'cancelled', 16)
+  ) as past (ago, kind, event, from_status, to_status, events);
+
+select results_eq(
+  $$
+    select sum(enqueued), sum(started), sum(succeeded), sum(failed), sum(retried), sum(expired), sum(cancelled)
+    from queue.throughput(now() - interval '4 hours')
+  $$,
+  $$ values (2::numeric, 1::numeric, 1::numeric, 3::numeric, 8::numeric, 6::numeric, 16::numeric) $$,
+  'Each transition is counted under what people call it; a lost lease that failed its job is both'
+);
+select results_eq(
+  $$ select count(*)::integer, count(distinct at)::integer, max(at) - min(at) from queue.throughput(now() - interval '10 minutes') $$,
+  $$ select 11, 11, interval '10 minutes' $$,
+  'There is a row a slot, with or without events, from the whole minute before since'
+);
+select is(
+  (select sum(enqueued) from queue.throughput(now() - interval '4 hours', queue => 'email', kind => 'sync')), 0::numeric,
+  'A kind is counted by itself'
+);
+select is(
+  (select sum(enqueued) from queue.throughput(now() - interval '4 hours', queue => 'none')), 0::numeric,
+  'A queue is counted by itself'
+);
+select is(
+  (select sum(failed) from queue.throughput(now() - interval '7 days', resolution => '1 hour')), 3::numeric,
+  'Hours are read beyond a day'
+);
+select is(
+  (select count(*)::integer from queue.throughput(now() - interval '30 hours', resolution => '10 minutes') as slot
+   where slot.at <> date_trunc('hour', slot.at)),
+  0,
+  'Before the last 25 hours no slot is shorter than an hour'
+);
+select is(
+  (select sum(enqueued) from queue.throughput(now() - interval '10 minutes', now())), 0::numeric,
+  'What lies before since is not counted'
+);
+select throws_ok($$ select queue.throughput(now() - interval '2 days', resolution => '1 minute') $$, 'RL400', null,
+  'More than 1,000 slots are refused');
+select throws_ok($$ select queue.throughput(now(), now() - interval '1 hour') $$, 'RL400', null,
+  'since must be before until');
+select throws_ok($$ select queue.throughput('-infinity') $$, 'RL400', null, 'Infinity is no instant');
+select throws_ok($$ select queue.throughput(resolution => '1 s') $$, 'RL400', null, 'A slot is a minute at least');
+select throws_ok($$ select queue.throughput(resolution => '2 days') $$, 'RL400', null, 'A slot is a day at most');
+
+select * from finish();
+rollback;

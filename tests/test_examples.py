@@ -26,13 +26,19 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from PIL import Image, ImageStat
 from psycopg.conninfo import conninfo_to_dict
 
-from pyworker import Client
+from pyworker import Client, embedded
 from pyworker.client import Job
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 
 Connection = psycopg.Connection[Any]
+
+
+def with_psql() -> dict[str, str]:
+    """The environment, with a psql for where none is installed."""
+    path = os.pathsep.join([os.environ["PATH"], str(embedded.find_bindir())])
+    return {**os.environ, "PATH": path}
 
 
 def surroundings(url: str, **more: str) -> dict[str, str]:
@@ -42,7 +48,7 @@ def surroundings(url: str, **more: str) -> dict[str, str]:
     found = {name: str(place[key]) for name, key in names.items() if place.get(key)}
     if place.get("password"):
         found["PGPASSWORD"] = str(place["password"])
-    return {**os.environ, **found, **more}
+    return {**with_psql(), **found, **more}
 
 
 def jobs_of(conn: Connection, queue: str) -> list[Job]:

@@ -12,7 +12,9 @@ create or replace function queue._find_jobs(
 returns table (ids bigint[], previous_cursor text, next_cursor text)
 language plpgsql
 stable
+rows 1
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare

@@ -28,6 +28,9 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 declare
   v_names constant text[] := array['event', 'queue', 'kind', 'worker', 'actor'];

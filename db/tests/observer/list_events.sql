@@ -1,0 +1,125 @@
+begin;
+select no_plan();
+
+select is_empty($$ select * from queue.list_events() $$, 'Without events there is no row');
+
+set local rowlock.actor = 'alice';
+select queue_tests.run_one('first');
+set local rowlock.actor = '';
+select queue.progress(queue_tests.job_id('first'), 1, 50, 'half');
+select queue.fail(queue_tests.job_id('first'), 1, 'E', 'message', retry_in => '0');
+select queue_tests.run_one('second');
+select queue.complete(queue_tests.job_id('second'), 1);
+
+select results_eq(
+  $$
+    select id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
+      actor, detail
+    from queue.list_events(queue_tests.job_id('first'))
+  $$,
+  $$
+    select id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
+      actor, detail
+    from queue.job_events where kind = 'first' order by id
+  $$,
+  'The history of a job comes whole, oldest first'
+);
+select results_eq(
+  $$ select event, from_status, to_status, attempt, fence, worker from queue.list_events(queue_tests.job_id('first')) $$,
+  $$
+    values ('enqueued', null::text, 'queued', 0, 0, null::text), ('claimed', 'queued', 'running', 1, 1, 'tester'),
+      ('progressed', 'running', 'running', 1, 1, 'tester'), ('retry_scheduled', 'running', 'queued', 1, 1, 'tester')
+  $$,
+  'and reads like what happened'
+);
+select results_eq(
+  $$
+    select page.event, there.event
+    from queue.list_events(queue_tests.job_id('first'), max_events => 3) with ordinality as page,
+      queue.list_events(queue_tests.job_id('first'), cursor => page.id) as there
+    where page.ordinality = 3
+  $$,
+  $$ values ('progressed', 'retry_scheduled') $$,
+  'After a cursor it goes on'
+);
+select results_eq(
+  $$ select event from queue.list_events(queue_tests.job_id('first'), '{"event": "claimed", "worker": "tester"}') $$,
+  $$ values ('claimed') $$,
+  'A filter holds for one job, too'
+);
+select is_empty($$ select * from queue.list_events(-1) $$, 'A job that never was has no history');
+delete from queue.jobs where kind = 'second';
+select is(
+  (select count(*) from queue.list_events((select min(job_id) from queue.job_events where kind = 'second'))),
+  3::bigint, 'A job that is gone has one'
+);
+
+-- All.
+select results_eq(
+  $$ select kind, event from queue.list_events(max_events => 4) $$,
+  $$ values ('second', 'succeeded'), ('second', 'claimed'), ('second', 'enqueued'), ('first', 'retry_scheduled') $$,
+  'Of all jobs the newest come first'
+);
+select results_eq(
+  $$
+    select there.kind, there.event
+    from queue.list_events(max_events => 4) with ordinality as page,
+      queue.list_events(cursor => page.id, max_events => 2) as there
+    where page.ordinality = 4
+  $$,
+  $$ values ('first', 'progressed'), ('first', 'claimed') $$,
+  'From before a cursor'
+);
+select is(
+  (select string_agg(kind || ' ' || event, ', ' order by ordinality)
+   from queue.list_events(filter => filter::jsonb) with ordinality),
+  want, rule
+)
+from (
+  values
+    ('{"event": "claimed"}', 'second claimed, first claimed', 'by event'),
+    ('{"queue": "second", "event": "claimed"}', 'second claimed', 'by queue'),
+    ('{"kind": "first", "event": "claimed"}', 'first claimed', 'by kind'),
+    ('{"worker": "tester", "event": "progressed"}', 'first progressed', 'by worker'),
+    ('{"actor": "alice", "event": "enqueued"}', 'first enqueued', 'by actor'),
+    ('{"worker": "nobody"}', null, 'who may have done nothing')
+) as wanted (filter, want, rule);
+
+-- The cost of a page among many.
+insert into queue.job_events (at, job_id, attempt, fence, event, to_status, queue, kind)
+select now() - n * interval '1 minute', n, 0, 0, 'enqueued', 'queued', 'many', 'many'
+from generate_series(1, 12000) as n;
+create function pg_temp.events_read()
+returns bigint language sql as $$
+  select sum(pg_stat_get_xact_tuples_returned(part.inhrelid) + pg_stat_get_xact_tuples_fetched(part.inhrelid))::bigint
+  from pg_inherits as part where part.inhparent = 'queue.job_events'::regclass;
+$$;
+create temp table reads as select pg_temp.events_read() as rows;
+select is((select count(*) from queue.list_events()), 100::bigint, 'A page has 100 events by default');
+select cmp_ok(pg_temp.events_read() - (select rows from reads), '<=', 300::bigint, 'It reads little more than it shows');
+truncate reads;
+insert into reads select pg_temp.events_read();
+select is_empty(
+  $$ select from queue.list_events(filter => '{"kind": "first"}') $$, 'A page looks at 10,000 events at most'
+);
+select cmp_ok(pg_temp.events_read() - (select rows from reads), '<=', 10200::bigint, 'and no more');
+
+select throws_ok(format('select queue.list_events(%s)', arguments), 'RL400', null, rule)
+from (
+  values
+    ($$filter => '[]'$$, 'A filter is an object'),
+    ($$filter => '{"status": "queued"}'$$, 'An unknown field is told'),
+    ($$max_events => 0$$, 'A page has an event at least'),
+    ($$max_events => 1001$$, 'and 1,000 at most'),
+    ($$max_events => null$$, 'max_events is a number')
+) as wrong (arguments, rule);
+select lives_ok($$ select queue.list_events(filter => null) $$, 'No filter is an empty one');
+
+set local role queue_worker;
+select throws_ok($$ select queue.list_events() $$, '42501', null, 'A worker may not look');
+set local role queue_viewer;
+select lives_ok($$ select queue.list_events() $$, 'A viewer may');
+reset role;
+
+select * from finish();
+rollback;

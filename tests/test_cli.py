@@ -170,7 +170,7 @@ def test_json_has_every_column_and_a_table_the_telling_ones(rowlock: Rowlock, db
 def test_a_jobs_text_cannot_drive_the_terminal(rowlock: Rowlock, db: Client) -> None:
     job_id = db.enqueue("k", {"x": "\x1b[2J\u202e"}, max_attempts=1).job_id
     (claim,) = db.claim("w")
-    db.fail(job_id, claim.fence, "Bad\x1b[2JType", "one\r\ntwo\x1b]0;title\x07")
+    db.fail(job_id, claim.fence, "Bad\rType\u202e\x07", "one\r\ntwo\x1b]0;title\x07")
     for arguments in (
         ["job", "list"],
         ["job", "show", str(job_id)],

@@ -218,8 +218,8 @@ def _set_session(conn: Connection) -> None:
         "timezone": "UTC",
         "intervalstyle": "postgres",
     }
-    for name, value in settings.items():
-        conn.execute("select set_config(%s, %s, false)", [name, value])
+    each = ", ".join(["set_config(%s, %s, false)"] * len(settings))
+    conn.execute(f"select {each}", [text for pair in settings.items() for text in pair])
 
 
 def _milliseconds(span: timedelta) -> int:

@@ -23,7 +23,7 @@ from click.testing import CliRunner, Result
 from pyworker import cli, deploy, embedded
 from pyworker.client import Client, NewJob, connect
 from tests.support.cluster import Cluster, Database, with_user
-from tests.support.servers import CRON_DATABASE, ROOT
+from tests.support.servers import ROOT
 
 Rowlock = Callable[..., Result]
 
@@ -378,11 +378,9 @@ def test_tick_for_ever_reaps_and_ends_on_sigterm(url: str, db: Client) -> None:
     assert db.get_job(claim.job_id).status == "failed"
 
 
-def test_cron_is_installed_and_removed(cluster: Cluster) -> None:
-    if "pg_cron" not in cluster.features:
-        pytest.skip("no pg_cron on this server")
-    url = cluster.cron.url
-    assert CRON_DATABASE in url
+@pytest.mark.requires("pg_cron")
+def test_cron_is_installed_and_removed(cron_database: Database) -> None:
+    url = cron_database.url
     jobs = rows(run("cron", "install", "--database-url", url, "-o", "jsonl"))
     assert jobs
     removed = rows(run("cron", "remove", "--database-url", url, "-o", "jsonl"))

@@ -50,7 +50,7 @@ venv: .venv/installed ## Make the virtual environment
 
 .PHONY: test
 test: packages venv ## Run all tests on one PostgreSQL: make test [PG=16] [ARGS='-k claim']
-	PG=$(PG) $(BIN)/python -m pytest --cov $(COVERAGE) $(ARGS)
+	PG=$(PG) $(BIN)/python -m pytest --cov --durations=10 --durations-min=3 $(COVERAGE) $(ARGS)
 
 .PHONY: coverage
 coverage: ## Print which lines the last run on PG=15 left uncovered

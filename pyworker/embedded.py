@@ -182,6 +182,7 @@ def start(
     bindir: Path | None = None,
     settings: Mapping[str, str] | None = None,
     template: Path | None = None,
+    temporary_in: Path | None = None,
 ) -> Server:
     """Starts a server, or attaches to the one that another process runs on `data_dir`.
 
@@ -191,10 +192,14 @@ def start(
         starts the server; one that attaches gets the server as it is.
     template: the `pgdata` of a cleanly stopped server of the same major version, copied where
         there is no cluster yet: several times faster than initdb.
+    temporary_in: where temporary data is put; by default the system's temporary directory.
     """
     if data_dir is None:
-        _sweep()
-        server = Server(_temporary_directory(), bindir, settings, template, temporary=True)
+        base = str(temporary_in or tempfile.gettempdir())
+        _sweep(base)
+        server = Server(
+            _temporary_directory(_TEMP_PREFIX, base), bindir, settings, template, temporary=True
+        )
         if not server._take_lock():
             raise EmbeddedError(f"{server.directory} is in use")  # a fresh directory of our own
     else:
@@ -459,7 +464,7 @@ class Server:
         """Inside the directory, or in a temporary one where that path is too long for a socket."""
         socket_dir = self.directory / "s"
         if len(f"{socket_dir}/{_SOCKET_NAME}") > _SOCKET_PATH_LIMIT:
-            self._socket_parent = _temporary_directory(_SOCKET_PREFIX)
+            self._socket_parent = _temporary_directory(_SOCKET_PREFIX, tempfile.gettempdir())
             socket_dir = self._socket_parent / "s"
         shutil.rmtree(socket_dir, ignore_errors=True)
         socket_dir.mkdir(mode=0o700)
@@ -640,9 +645,8 @@ def _major_version(bindir: Path) -> str:
 # -- directories -------------------------------------------------------------------------------
 
 
-def _temporary_directory(prefix: str = _TEMP_PREFIX) -> Path:
+def _temporary_directory(prefix: str, base: str) -> Path:
     """A fresh directory that others may pass through but not list, short enough for a socket."""
-    base = tempfile.gettempdir()
     if len(f"{base}/{prefix}12345678/s/{_SOCKET_NAME}") > _SOCKET_PATH_LIMIT:
         base = "/tmp"
     directory = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
@@ -672,9 +676,9 @@ def _copy_cluster(template: Path, target: Path, user: ServerUser) -> None:
         user.own(path)
 
 
-def _sweep() -> None:
+def _sweep(base: str) -> None:
     """Removes what processes that were killed left behind: temporary servers' directories."""
-    for directory in Path(tempfile.gettempdir()).glob(_TEMP_PREFIX + "*"):
+    for directory in Path(base).glob(_TEMP_PREFIX + "*"):
         with contextlib.suppress(OSError, EmbeddedError):
             if directory.stat().st_uid != os.geteuid():
                 continue

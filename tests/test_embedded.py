@@ -22,6 +22,7 @@ import psycopg
 import pytest
 
 from pyworker import embedded
+from tests.support import servers
 
 FAST = {"fsync": "off"}
 
@@ -29,10 +30,27 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's death signal")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def temporary_directory() -> Iterator[Path]:
+    """A temporary directory for this module and its processes, in memory where programs may run.
+
+    The server's user can enter it, unlike pytest's own when root runs the tests.
+    """
+    memory = servers.memory()
+    if memory is not None and os.statvfs(memory).f_flag & os.ST_NOEXEC:
+        memory = None
+    place = Path(tempfile.mkdtemp(prefix="rowlock-test-", dir=memory))
+    place.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(place))
+        patch.setenv("TMPDIR", str(place))
+        yield place
+    shutil.rmtree(place, ignore_errors=True)
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that the server's user can enter, unlike pytest's own when root runs the tests."""
-    folder = Path(tempfile.mkdtemp(prefix="rowlock-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="folder-"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)

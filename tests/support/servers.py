@@ -24,6 +24,8 @@ CRON_DATABASE = "rowlock_cron"
 
 _NPM_VERSIONS = {16: "16.14.0-beta.17", 17: "17.10.0-beta.17"}
 
+_ROOM = 4 << 30
+
 _SETTINGS = {
     "fsync": "off",  # a test server need not survive the machine; it does survive `crash`
     "full_page_writes": "off",
@@ -46,7 +48,15 @@ def start(version: int | None, *, profile: bool) -> embedded.Server:
     if profile and "plpgsql_check" in libraries:
         settings["plpgsql_check.profiler"] = "on"
         settings["plpgsql_check.profiler_max_shared_chunks"] = "50000"
-    return embedded.start(bindir=bindir, settings=settings)
+    return embedded.start(bindir=bindir, settings=settings, temporary_in=memory())
+
+
+def memory() -> Path | None:
+    """A file system in memory where there is room: copying a database is ten times faster there."""
+    memory = Path("/dev/shm")
+    if memory.is_dir() and shutil.disk_usage(memory).free > _ROOM and os.access(memory, os.W_OK):
+        return memory
+    return None
 
 
 def binaries(version: int | None) -> Path:

@@ -243,7 +243,7 @@ select results_eq(
   $$
     select answer.job_id, answer.fence, answer.verdict, answer.reason is not null
     from queue.settle(
-      '[1, null, "x", [], {}, {"job_id": 1}, {"job_id": "x", "fence": 1, "outcome": "complete"},
+      '[1, null, "x", [], {}, {"job_id": -1}, {"job_id": "x", "fence": 1, "outcome": "complete"},
         {"job_id": 99999999999999999999, "fence": 1, "outcome": "complete"},
         {"job_id": -1, "fence": 4294967296, "outcome": "complete"}]'
     ) as answer
@@ -251,7 +251,7 @@ select results_eq(
   $$
     values
       (null::bigint, null::integer, 'refused', true), (null, null, 'refused', true), (null, null, 'refused', true),
-      (null, null, 'refused', true), (null, null, 'lost', false), (1, null, 'lost', false),
+      (null, null, 'refused', true), (null, null, 'lost', false), (-1, null, 'lost', false),
       (null, null, 'refused', true), (null, null, 'refused', true), (-1, null, 'refused', true)
   $$,
   'What is no outcome is refused, or lost where it names no claim'

@@ -105,6 +105,27 @@ select is(
   pg_temp.cursor_at('4000000000:4000000000:'), 'Behind an older snapshot the cursor does not go back'
 );
 
+-- A page within a huge transaction costs what a page does.
+select pg_temp.past('huge', '200', 3000);
+create function pg_temp.events_read()
+returns bigint language sql as $$
+  select sum(pg_stat_get_xact_tuples_returned(part.inhrelid) + pg_stat_get_xact_tuples_fetched(part.inhrelid))::bigint
+  from pg_inherits as part where part.inhparent = 'queue.job_events'::regclass;
+$$;
+create temp table middle as select id from queue.job_events where kind = 'huge' and job_id = 1500;
+create temp table reads as select pg_temp.events_read() as rows;
+select is(
+  (
+    select count(*)
+    from middle, queue.read_events(pg_temp.cursor_at('199:199:/201:201:/200/' || middle.id), 100)
+  ),
+  100::bigint, 'A page in the midst of a huge transaction'
+);
+select cmp_ok(
+  pg_temp.events_read() - (select rows from reads), '<=', 200::bigint, 'does not begin at its start'
+);
+delete from queue.job_events where kind = 'huge';
+
 -- What came with a dump.
 update queue.settings set adopted_event_id = (select max(id) from queue.job_events where kind in ('a', 'b', 'c'));
 delete from queue.job_events where kind = 'big';

@@ -1,93 +1,142 @@
--- Floors rise between transactions; those before the plan write nothing.
+-- Floors rise between transactions, so each look has one of its own, before the plan; none writes anything. What others
+-- do on the server does not matter: whether writers before a tick have ended is told by its transaction id,
+-- which is set here to one long ended (3) or far ahead.
 begin;
+create function pg_temp.put(changes jsonb) returns void language sql as $$
+  select set_config(
+    'rowlock.floors',
+    (
+      coalesce(nullif(current_setting('rowlock.floors', true), '')::jsonb, '{}') || (changes - 'xid')
+      || case
+        when changes ? 'xid' then jsonb_build_object(
+          'tick', current_setting('rowlock.floors')::jsonb -> 'tick' || jsonb_build_object('xid', changes ->> 'xid')
+        )
+        else '{}'
+      end
+    )::text,
+    false
+  );
+$$;
+create function pg_temp.keep(name text) returns void language sql as $$
+  select set_config('test.' || name, current_setting('rowlock.floors'), false);
+$$;
 select set_config('rowlock.floors', '', false);
 commit;
 
--- The first look: a tick, and no floor yet.
-begin;
-select set_config('test.first_answer', queue._refresh_floors('{a}')::text, false);
-select set_config('test.first', current_setting('rowlock.floors'), false);
-commit;
-
--- The second: the first tick has become safe.
-begin;
-select set_config('test.second_answer', queue._refresh_floors('{a}')::text, false);
-select set_config('test.second', current_setting('rowlock.floors'), false);
-commit;
-
--- The third, at once.
 begin;
 select queue._refresh_floors('{a}');
-select set_config('test.third', current_setting('rowlock.floors'), false);
+select pg_temp.keep('first');
 commit;
 
--- The fourth, when 250 ms have passed, which is made so here; another queue is named.
 begin;
-select set_config('rowlock.floors', jsonb_set(current_setting('rowlock.floors')::jsonb, '{next}', '0')::text, false);
+select pg_temp.put('{"xid": "9000000000000000000"}');
+select queue._refresh_floors('{a}');
+select pg_temp.keep('behind_a_writer');
+commit;
+
+begin;
+select pg_temp.put('{"xid": "3"}');
+select set_config('test.answer', queue._refresh_floors('{a}')::text, false);
+select pg_temp.keep('second');
+commit;
+
+begin;
+select pg_temp.put('{"xid": "3"}');
+select pg_temp.keep('second_again');
+select queue._refresh_floors('{a}');
+select pg_temp.keep('at_once');
+commit;
+
+-- 250 ms later.
+begin;
+select pg_temp.put('{"xid": "3", "next": 0}');
 select queue._refresh_floors('{b}');
-select set_config('test.fourth', current_setting('rowlock.floors'), false);
+select pg_temp.keep('third');
+commit;
+
+-- A minute later.
+begin;
+select pg_temp.put('{"xid": "3", "next": 0, "recheck": 0}');
+select queue._refresh_floors('{b}');
+select pg_temp.keep('fourth');
+commit;
+
+-- More queues than a session keeps, 30 a claim.
+begin;
+select queue._refresh_floors(array(select 'early-' || n from generate_series(1, 30) as n));
+commit;
+begin;
+select queue._refresh_floors(array(select 'late-' || n from generate_series(1, 30) as n));
+commit;
+begin;
+select queue._refresh_floors(array(select 'later-' || n from generate_series(1, 30) as n));
+select pg_temp.keep('many');
 commit;
 
 begin;
 select no_plan();
 
-select is(current_setting('test.first_answer'), '{}', 'A new session has no floors');
+create function pg_temp.of(name text) returns jsonb language sql as $$
+  select current_setting('test.' || of.name)::jsonb;
+$$;
+
+select is(pg_temp.of('first') -> 'queues', '{}', 'A new session has no floors');
 select ok(
-  (current_setting('test.first')::jsonb) ?& '{tick,at,next,recheck}' and not current_setting('test.first')::jsonb ? 'safe',
+  pg_temp.of('first') ?& '{tick,at,next,recheck}' and not pg_temp.of('first') ? 'safe',
   'It begins with a tick, whose clock is not yet safe'
 );
 select is(
-  current_setting('test.second')::jsonb -> 'safe', current_setting('test.first')::jsonb #> '{tick,at}',
-  'When every writer before the tick has ended its clock is safe'
-);
-select isnt(
-  current_setting('test.second')::jsonb -> 'tick', current_setting('test.first')::jsonb -> 'tick',
-  'And the next tick begins'
+  pg_temp.of('behind_a_writer') - 'at' - 'next',
+  jsonb_set(pg_temp.of('first'), '{tick,xid}', '"9000000000000000000"') - 'at' - 'next',
+  'Nor is it while a writer from before the tick may be at work'
 );
 select is(
-  current_setting('test.third'), current_setting('test.second'), 'Within 250 ms nothing is done again'
+  pg_temp.of('second') -> 'safe', pg_temp.of('first') #> '{tick,at}',
+  'When every such writer has ended the tick''s clock is safe'
+);
+select ok(
+  (pg_temp.of('second') #>> '{tick,at}')::bigint > (pg_temp.of('first') #>> '{tick,at}')::bigint,
+  'And the next tick begins, later'
 );
 select is(
-  current_setting('test.fourth')::jsonb -> 'safe', current_setting('test.second')::jsonb #> '{tick,at}',
-  'After that the next tick becomes safe'
+  (pg_temp.of('answer') #>> '{a,floors}')::bigint[],
+  array_fill((pg_temp.of('first') #>> '{tick,at}')::bigint, '{10}'),
+  'The floors of an empty queue rise to the safe clock'
+);
+select is(pg_temp.of('at_once'), pg_temp.of('second_again'), 'Within 250 ms nothing is done again');
+select is(
+  pg_temp.of('third') -> 'safe', pg_temp.of('second') #> '{tick,at}', 'After that the next tick becomes safe'
 );
 select results_eq(
-  $$ select jsonb_object_keys(current_setting('test.fourth')::jsonb -> 'queues') order by 1 $$,
+  $$ select jsonb_object_keys(pg_temp.of('third') -> 'queues') order by 1 $$,
   $$ values ('a'), ('b') $$,
   'Floors of queues that are not asked for now are kept'
 );
-select is(
-  (current_setting('test.second_answer')::jsonb #>> '{a,floors}')::bigint[],
-  array_fill((current_setting('test.first')::jsonb #>> '{tick,at}')::bigint, '{10}'),
-  'The floors of an empty queue rise to it'
+select results_eq(
+  $$ select jsonb_object_keys(pg_temp.of('fourth') -> 'queues') $$,
+  $$ values ('b') $$,
+  'Once a minute all are sought from the start again: others begin anew when they are asked for'
 );
-select ok(
-  (current_setting('test.second')::jsonb #>> '{tick,at}')::bigint
-    >= (current_setting('test.first')::jsonb #>> '{tick,at}')::bigint,
-  'Ticks go forward'
+select results_eq(
+  $$
+    select regexp_replace(name, '-.*', ''), count(*)::integer
+    from jsonb_object_keys(pg_temp.of('many') -> 'queues') as name
+    group by 1 order by 1
+  $$,
+  $$ values ('early', 4), ('late', 30), ('later', 30) $$,
+  'A session keeps 64 queues, and forgets those longest unused'
 );
 
--- A session with a transaction id: its own jobs may be dated before a tick.
-select pg_current_xact_id() is not null;
-select set_config('rowlock.floors', jsonb_set(current_setting('test.second')::jsonb, '{next}', '0')::text, false);
+-- This transaction has a transaction id by now: its own jobs may be dated before a tick.
+select pg_temp.put(pg_temp.of('second') || '{"xid": "3", "next": 0}');
 select is(
-  queue._refresh_floors('{a}'),
-  current_setting('test.second_answer')::jsonb,
-  'A transaction that has written uses the floors it has'
+  queue._refresh_floors('{a}'), pg_temp.of('answer'), 'A transaction that has written uses the floors it has'
 );
 select is(
-  current_setting('rowlock.floors')::jsonb #>> '{tick,xid}',
-  current_setting('test.second')::jsonb #>> '{tick,xid}',
-  'And does not tick'
+  current_setting('rowlock.floors')::jsonb #>> '{tick,xid}', '3', 'And does not tick'
 );
-select set_config(
-  'rowlock.floors', jsonb_set(current_setting('test.second')::jsonb, '{at}', '4102444800000000')::text, false
-);
-select is(
-  queue._refresh_floors('{a}'), null,
-  'On a clock that stepped back the floors are forgotten'
-);
-select set_config('rowlock.floors', '', false);
+select pg_temp.put('{"at": 4102444800000000}');
+select is(queue._refresh_floors('{a}'), null, 'On a clock that stepped back the floors are forgotten');
 
 select * from finish();
 rollback;

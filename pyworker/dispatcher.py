@@ -53,7 +53,8 @@ class Dispatcher(Loop):
         *,
         burst: bool = False,
         max_jobs: int | None = None,
-        done: Callable[[], None] = lambda: None,
+        done: Callable[[], None],
+        can_keep: Callable[[], bool],
     ) -> None:
         super().__init__("dispatcher", worker)
         self._queues = queues
@@ -69,6 +70,7 @@ class Dispatcher(Loop):
         self._burst = burst
         self._left = max_jobs
         self._done = done
+        self._can_keep = can_keep
         self._unknown = Throttle(30.0)
 
         self._is_wanted = True
@@ -79,6 +81,7 @@ class Dispatcher(Loop):
         self._look_at = 0.0
         self._due_at: float | None = None
         self._looks_at_nothing = 0
+        self._has_ended = False
 
     def look(self) -> None:
         """There may be work. Called by the waker."""
@@ -87,11 +90,17 @@ class Dispatcher(Loop):
 
     def step(self) -> None:
         self._bell.clear()
+        # Nothing to hand over, but for threads that could not be started the last time.
+        self._threads.hand_over(())
+        if not self._can_keep():
+            self._wait(0.1)
+            return
+
         free = min(self._claims.free, MAX_BATCH)
         if self._left is not None:
             free = min(free, self._left)
             if self._left == 0 and not len(self._claims):
-                self._done()
+                self._end()
         if free <= 0:
             self._wait(self.patience)
             return
@@ -114,6 +123,12 @@ class Dispatcher(Loop):
             self._claim(free)
         else:
             self._plan(due)
+
+    def _end(self) -> None:
+        """There is nothing more to do for a worker that was to end then."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._done()
 
     def _claim(self, wanted: int) -> None:
         was_woken, self._is_wanted = self._is_wanted, False
@@ -184,7 +199,7 @@ class Dispatcher(Loop):
         # Due and not to be had: somebody has it locked. A few looks more, then it is theirs.
         looked_enough = self._looks_at_nothing > (10 if is_due else 1)
         if self._burst and looked_enough and not len(self._claims):
-            self._done()
+            self._end()
 
         now = monotonic()
         cover = self._waker.cover

@@ -113,6 +113,7 @@ class Job:
         "_progress_sent_at",
         "_refusals",
         "_runner",
+        "_settle_tries",
         "_started",
         "_stop_reason",
         "_verb",
@@ -164,6 +165,7 @@ class Job:
         self._verb = ""
         self._answer = ""
         self._refusals = 0
+        self._settle_tries = 0
 
     def __repr__(self) -> str:
         return f"<Job {self.id} {self.kind} attempt={self.attempt} fence={self.fence}>"

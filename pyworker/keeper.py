@@ -73,6 +73,9 @@ class Keeper(Loop):
 
     def step(self) -> None:
         self._bell.clear()
+        # Before the first claim needs it: where connections are scarce, none is to be claimed that
+        # could not be renewed.
+        self._link.open()
         if monotonic() >= self._renew_at:
             self._renew()
         while self._ended and monotonic() < self._renew_at:

@@ -13,7 +13,7 @@ from time import monotonic, sleep
 from pyworker import runner
 from pyworker.claims import Claims
 from pyworker.client import JsonText, Settlement
-from pyworker.errors import InvalidArgument, RowlockError, TooLarge
+from pyworker.errors import InvalidArgument, NotAllowed, RowlockError, TooLarge, Unavailable
 from pyworker.job import Job, log_fields
 from pyworker.logs import Throttle
 from pyworker.loop import Link, Loop
@@ -28,6 +28,10 @@ _MOST_CHARACTERS = 4 * 2**20
 
 # SQLSTATE classes that blame what was sent: data exceptions, integrity, program limits.
 _BAD_DATA = ("21", "22", "23", "44", "54")
+# A migration is under way, or was forgotten.
+_SCHEMA_AWAY = ("0A000", "3F000", "42883", "42P01")
+# An error that blames nobody in particular is somebody's after so many tries alone.
+_MOST_TRIES = 5
 
 
 class Settler(Loop):
@@ -61,6 +65,7 @@ class Settler(Loop):
 
     def step(self) -> None:
         self._bell.clear()
+        self._link.open()
         now = monotonic()
         while self._later and self._later[0][0] <= now:
             self._answers.append(heapq.heappop(self._later)[2])
@@ -87,21 +92,35 @@ class Settler(Loop):
         try:
             verdicts = self._link.call(lambda client: client.settle(answers))
         except Exception as exc:
-            if not _blames_the_data(exc):
-                # Perhaps it was done and the word of it lost: asking again gives the same answer.
-                self._answers.extendleft(reversed(batch))
-                self._most = max(1, len(batch) // 2)
-                raise
-            if len(batch) == 1:
-                self._refused(batch[0], str(exc))
-                return
+            self._failed_to_settle(batch, exc)
+            return
+        self._most = min(self._full, self._most * 2)
+        self._note(batch, verdicts)
+
+    def _failed_to_settle(self, batch: list[Job], exc: Exception) -> None:
+        """Asks again, unless it is an answer that cannot be stored: that one is looked for."""
+        blames_the_data = _blames_the_data(exc)
+        if len(batch) > 1 and (blames_the_data or not _is_transient(exc)):
             half = len(batch) // 2
-            self._settle(batch[:half])
+            try:
+                self._settle(batch[:half])
+            except Exception:
+                self._answers.extend(batch[half:])
+                raise
             self._settle(batch[half:])
             return
 
-        self._most = min(self._full, self._most * 2)
-        self._note(batch, verdicts)
+        if not _is_transient(exc):
+            batch[0]._settle_tries += 1
+            if blames_the_data or batch[0]._settle_tries >= _MOST_TRIES:
+                self._refused(batch[0], str(exc))
+                return
+
+        # Perhaps it was done and the word of it lost: asking again gives the same answer. At the
+        # end of the line, so that what cannot be settled now holds up nothing else.
+        self._answers.extend(batch)
+        self._most = max(1, len(batch) // 2)
+        raise exc
 
     def _note(self, batch: list[Job], verdicts: list[Settlement]) -> None:
         jobs = {job.key: job for job in batch}
@@ -172,6 +191,12 @@ def _blames_the_data(exc: Exception) -> bool:
             return exc.sqlstate[:2] in _BAD_DATA
         return isinstance(exc, InvalidArgument | TooLarge)
     return isinstance(exc, ValueError)
+
+
+def _is_transient(exc: Exception) -> bool:
+    if isinstance(exc, RowlockError):
+        return isinstance(exc, Unavailable | NotAllowed) or exc.sqlstate in _SCHEMA_AWAY
+    return not isinstance(exc, ValueError)
 
 
 def _seconds_run(job: Job) -> dict[str, float]:

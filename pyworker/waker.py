@@ -237,7 +237,8 @@ class Waker(Loop):
         if done.more:
             wait = 0.0
         elif self._is_working():
-            wait = min(due_in, TICK_EVERY) * random.uniform(0.8, 1.2)
+            # Never at once: a step that is due may be in another session's hands.
+            wait = min(max(due_in, 1.0), TICK_EVERY) * random.uniform(0.8, 1.2)
         else:
             wait = max(due_in, TICK_EVERY) * random.uniform(1.2, 1.5)
         self._tick_at = monotonic() + wait

@@ -29,7 +29,7 @@ from typing import NoReturn
 from pyworker import runner
 from pyworker.app import App
 from pyworker.claims import Claims
-from pyworker.client import Connection, Limits, connect, resolve
+from pyworker.client import Connection, Limits, connect, describe, resolve
 from pyworker.dispatcher import Dispatcher
 from pyworker.errors import InvalidArgument
 from pyworker.executor import EventLoop, Threads
@@ -151,6 +151,7 @@ class Worker:
             burst=burst,
             max_jobs=max_jobs,
             done=self.stop,
+            can_keep=lambda: all(links[role].conn is not None for role in ("keeper", "settler")),
         )
         self._waker.look = self._dispatcher.look
         self.loops: list[Loop] = [self._keeper, self._settler, self._waker, self._dispatcher]
@@ -223,7 +224,7 @@ class Worker:
             "worker starts: %d slots, queues %s, database %s",
             self.slots,
             ", ".join(self.queues),
-            self.location,
+            describe(self.location.url),
             extra={"worker": self.id},
         )
         if self._health is not None:
@@ -414,12 +415,19 @@ class Worker:
                 extra={"worker": self.id},
             )
             code = EXIT_UNSETTLED
-        busy = self._threads.busy + self._event_loop.busy
+        busy = self._still_busy()
         if busy and code != EXIT_STUCK:
             log.error("%d handlers still run", busy, extra={"worker": self.id})
             code = EXIT_THREAD_LEFT
         log.info("worker ended", extra={"worker": self.id, "exit_code": code})
         return code
+
+    def _still_busy(self) -> int:
+        """How many handlers have not ended, those given a moment that are just ending."""
+        end = monotonic() + 0.2
+        while (busy := self._threads.busy + self._event_loop.busy) and monotonic() < end:
+            self._sleep(0.01)
+        return busy
 
     def _close(self) -> None:
         for loop in self.loops:

@@ -517,6 +517,17 @@ def _calls(worker: worker_module.Worker) -> int:
     return sum(link.calls for link in worker.links)
 
 
+def test_listening_can_be_turned_off(app: App, url: str, client: Client) -> None:
+    app.job("good")(lambda payload: "good")
+    with running(app, url, listen=False) as worker:
+        time.sleep(1)
+        job = finished(client, client.enqueue("good").job_id)
+        assert worker.cover == "polling"
+        assert worker.metrics.notifications == 0
+    assert job.started_at is not None
+    assert job.started_at - job.created_at < timedelta(seconds=2)
+
+
 def test_burst_ends_when_nothing_is_due(app: App, url: str, client: Client) -> None:
     app.job("good")(lambda payload: "good")
     app.enqueue_many([app.new_job("good", {}) for _ in range(30)])

@@ -44,6 +44,8 @@ packages: ## Install the Debian packages that the tests use and that are missing
 venv: .venv/installed ## Make the virtual environment
 
 .venv/installed: pyproject.toml
+	@$(PYTHON) -c 'import ensurepip' 2> /dev/null || ! command -v apt-get > /dev/null \
+	  || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq python3-venv > /dev/null; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
+import signal
+import socket
 import threading
 import time
 import urllib.error
@@ -18,10 +21,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from pyworker import App, Cancel, Client, Fail, Job, Retry, Snooze, Stopped
+from pyworker import App, Cancel, Client, Fail, Job, Retry, Snooze, Stopped, health
 from pyworker import worker as worker_module
-from pyworker.client import Claim
-from pyworker.errors import ClaimLost, InvalidArgument
+from pyworker.client import Claim, Settlement, connect
+from pyworker.errors import ClaimLost, InvalidArgument, RowlockError, Unavailable
+from pyworker.loop import Link
 from tests.workers import client_of, events, eventually, finished, jobs, running, status_of
 
 
@@ -648,6 +652,146 @@ def test_one_bad_answer_does_not_hold_up_the_others(
     assert (job.status, job.error_type) == ("failed", "ResultInvalid")
 
 
+@pytest.mark.parametrize("sqlstate", ["40001", "57014", "XX000", "42883"])
+def test_an_error_that_passes_delays_answers_and_loses_none(
+    app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch, sqlstate: str
+) -> None:
+    app.job("good")(lambda payload: "good")
+    settle = Client.settle
+    tries: list[int] = []
+
+    def fail_at_first(self: Client, outcomes: Any) -> Any:
+        given = list(outcomes)
+        tries.append(len(given))
+        if len(tries) <= 3:
+            kind = Unavailable if sqlstate in ("40001", "57014") else RowlockError
+            raise kind("not now", sqlstate=sqlstate)
+        return settle(self, given)
+
+    monkeypatch.setattr(Client, "settle", fail_at_first)
+    ids = [app.enqueue("good", {}).job_id for _ in range(9)]
+    with running(app, url, threads=20):
+        assert {finished(client, job_id).status for job_id in ids} == {"succeeded"}
+    assert len(tries) > 3
+
+
+def test_an_answer_that_always_fails_ends_its_job_and_no_other(
+    app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that blames nobody: whose it is shows when it is asked about alone."""
+    app.job("good")(lambda payload: "good")
+    app.job("bad")(lambda payload: "poison")
+    settle = Client.settle
+
+    def fail_with_poison(self: Client, outcomes: Any) -> Any:
+        given = list(outcomes)
+        if any('"poison"' in each for each in given):
+            raise RowlockError("internal error", sqlstate="XX000")
+        return settle(self, given)
+
+    monkeypatch.setattr(Client, "settle", fail_with_poison)
+    bad = app.enqueue("bad", {}).job_id
+    good = [app.enqueue("good", {}).job_id for _ in range(7)]
+    with running(app, url, threads=20):
+        assert {finished(client, job_id).status for job_id in good} == {"succeeded"}
+        job = finished(client, bad)
+    assert (job.status, job.error_type) == ("failed", "ResultInvalid")
+    assert job.error_message == "internal error"
+
+
+def test_an_answer_that_cannot_be_given_at_all_is_left_to_the_reaper(
+    app: App,
+    url: str,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app.job("bad", lease="1s")(lambda payload: "poison")
+    refused = threading.Event()
+
+    def refuse(self: Client, outcomes: Any) -> Any:
+        if refused.is_set():
+            return settle(self, outcomes)
+        rows = [json.loads(each) for each in outcomes]
+        return [Settlement(row["job_id"], row["fence"], "refused", "no") for row in rows]
+
+    settle = Client.settle
+    monkeypatch.setattr(Client, "settle", refuse)
+    job_id = app.enqueue("bad", {}).job_id
+    with caplog.at_level(logging.ERROR, "rowlock"), running(app, url) as worker:
+        eventually(lambda: "its lease will run out" in caplog.text)
+        assert len(worker.claims) == 0
+        refused.set()
+        assert finished(client, job_id, 25).attempt == 2
+
+
+def test_a_last_report_that_cannot_be_sent_delays_no_outcome_for_long(
+    app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.job("steps")
+    def steps(payload: dict[str, Any], job: Job) -> str:
+        job.progress(99)
+        return "done"
+
+    def busy(self: Client, *arguments: Any) -> str:
+        raise Unavailable("locked", sqlstate="55P03")
+
+    monkeypatch.setattr(Client, "progress", busy)
+    job_id = steps.enqueue({}).job_id
+    with running(app, url):
+        assert finished(client, job_id, 10).result == "done"
+
+
+def test_nothing_is_claimed_that_could_not_be_renewed(
+    app: App, database: Any, client: Client, conn: psycopg.Connection[Any]
+) -> None:
+    """Where connections run out, the claiming one is not what gets the last."""
+    app.job("good")(lambda payload: "good")
+    url = database.url_as("queue_worker")
+    job_id = app.enqueue("good", {}).job_id
+    conn.execute("alter role rowlock_test_queue_worker connection limit 1")
+    try:
+        with running(app, url) as worker:
+            eventually(lambda: sum(loop.errors for loop in worker.loops) > 3)
+            assert status_of(client, job_id) == "queued"
+            conn.execute("alter role rowlock_test_queue_worker connection limit -1")
+            assert finished(client, job_id).status == "succeeded"
+    finally:
+        conn.execute("alter role rowlock_test_queue_worker connection limit -1")
+
+
+def test_a_connection_that_is_dead_before_its_first_call_is_hung_up(url: str) -> None:
+    stopped: list[int] = []
+
+    def connect_to_a_server_that_stops(role: str, opened: Any) -> Any:
+        def stop_and_tell(conn: Any) -> None:
+            stopped.append(conn.info.backend_pid)
+            os.kill(stopped[0], signal.SIGSTOP)
+            opened(conn)
+
+        return connect(url, role, opened=stop_and_tell)
+
+    link = Link("test", connect_to_a_server_that_stops)
+    failure: list[Exception] = []
+
+    def open_link() -> None:
+        try:
+            link.open()
+        except Unavailable as exc:
+            failure.append(exc)
+
+    thread = threading.Thread(target=open_link)
+    thread.start()
+    try:
+        eventually(lambda: link.hang_up(0.3), 10)
+        thread.join(10)
+        assert failure
+        assert link.conn is None
+    finally:
+        os.kill(stopped[0], signal.SIGCONT)
+        thread.join(10)
+
+
 def test_a_locked_job_is_settled_when_it_is_free(
     app: App, url: str, client: Client, conn: psycopg.Connection[Any]
 ) -> None:
@@ -685,11 +829,11 @@ def test_a_half_dead_connection_is_hung_up(
         ).fetchone()
         assert row is not None
         try:
-            os.kill(row[0], 19)
+            os.kill(row[0], signal.SIGSTOP)
             job = finished(client, client.enqueue("good").job_id, 10)
             assert job.status == "succeeded"
         finally:
-            os.kill(row[0], 18)
+            os.kill(row[0], signal.SIGCONT)
 
 
 def test_a_worker_without_rights_survives_and_says_why(
@@ -789,6 +933,32 @@ def test_readiness_follows_the_database(
             assert json.loads(body)["checks"]["database"] == "failing"
             assert get(worker, "/healthz")[0] == 200, "alive, though it can do nothing"
             other.execute(f'alter database "{name}" allow_connections on')
+        eventually(lambda: get(worker, "/readyz")[0] == 200)
+
+
+def test_addresses_to_listen_on() -> None:
+    assert health.parse_address(":8321") == ("", 8321)
+    assert health.parse_address("127.0.0.1:80") == ("127.0.0.1", 80)
+    assert health.parse_address("localhost") == ("localhost", health.DEFAULT_PORT)
+    assert health.parse_address("[::1]:9") == ("::1", 9)
+    assert health.parse_address("[::1]") == ("::1", health.DEFAULT_PORT)
+    for odd in ("host:port", "host:", "host:70000", "host:-1", "host:٣"):
+        with pytest.raises(InvalidArgument):
+            health.parse_address(odd)
+
+
+def test_an_address_that_is_taken_is_said(app: App, url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(InvalidArgument, match="cannot listen"):
+            worker_module.Worker(app, url, health_addr=address)
+
+
+def test_probes_that_hang_do_not_block_others(app: App, url: str) -> None:
+    with running(app, url, health_addr="127.0.0.1:0") as worker, contextlib.ExitStack() as stack:
+        assert worker.health_port is not None
+        for _ in range(10):
+            stack.enter_context(socket.create_connection(("127.0.0.1", worker.health_port)))
         eventually(lambda: get(worker, "/readyz")[0] == 200)
 
 

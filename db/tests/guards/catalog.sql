@@ -3,8 +3,9 @@ select no_plan();
 
 create temp view routine as
 select
-  proc.oid, proc.oid::regprocedure::text as signature, proc.proname::text as name, proc.prosecdef, proc.proconfig, proc.proowner,
-  proc.prosrc, proc.provolatile, proc.proacl, language.lanname::text as language, proc.proname ~ '^_' as is_helper
+  proc.oid, proc.oid::regprocedure::text as signature, proc.proname::text as name, proc.prosecdef,
+  proc.proconfig, proc.proowner, proc.prosrc, proc.proacl, language.lanname::text as language,
+  proc.proname ~ '^_' as is_helper
 from pg_proc as proc
   join pg_language as language on language.oid = proc.prolang
 where proc.pronamespace = 'queue'::regnamespace;
@@ -20,7 +21,10 @@ insert into granted_helper values ('_cron_jobs');
 select cmp_ok((select count(*) from routine), '>', 60::bigint, 'There is something to check');
 
 select is_empty(
-  $$ select signature from routine where not is_helper and not prosecdef and name not in (select name from runs_as_caller) $$,
+  $$
+    select signature from routine
+    where not is_helper and not prosecdef and name not in (select name from runs_as_caller)
+  $$,
   'Every public function runs as its owner, except those that pg_cron runs'
 );
 select is_empty(
@@ -94,7 +98,9 @@ select is_empty(
   $$
     select relation.oid::regclass::text
     from pg_class as relation
-    where relation.relnamespace = 'queue'::regnamespace and relation.relkind in ('r', 'p') and not relation.relispartition
+    where relation.relnamespace = 'queue'::regnamespace
+      and relation.relkind in ('r', 'p')
+      and not relation.relispartition
       and relation.relname !~ 'yoyo'
       and coalesce(obj_description(relation.oid, 'pg_class'), '') = ''
   $$,

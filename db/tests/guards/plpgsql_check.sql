@@ -10,7 +10,8 @@ select is(
   (
     select string_agg(found.line, E'\n')
     from plpgsql_check_function(
-      routine.oid, fatal_errors => false, extra_warnings => true, security_warnings => true, performance_warnings => false
+      routine.oid, fatal_errors => false, extra_warnings => true, security_warnings => true,
+      performance_warnings => false
     ) as found (line)
   ),
   null,

@@ -2,7 +2,11 @@ begin;
 select no_plan();
 
 create function pg_temp.is_fine(jobs jsonb) returns boolean language sql as $$
-  select queue._batch_is_fine(jobs, '{kind,payload,queue,priority,available_at,delay,headers,idempotency_key}', '^2[0-9-]*T[0-9:]*Z$');
+  select queue._batch_is_fine(
+    jobs,
+    '{kind,payload,queue,priority,available_at,delay,headers,idempotency_key}',
+    '^2[0-9-]*T[0-9:]*Z$'
+  );
 $$;
 
 select ok(pg_temp.is_fine(jobs::jsonb), rule)
@@ -10,7 +14,8 @@ from (
   values
     ('[]', 'No jobs are fine'),
     ('[{"kind": "a"}, {"kind": "b", "queue": "q", "priority": 0, "idempotency_key": "k"}]', 'Plain jobs are'),
-    ('[{"kind": "a", "delay": "1 s", "headers": {}}, {"kind": "a", "available_at": "2027-01-01T00:00:00Z"}]', 'Less plain ones too')
+    ('[{"kind": "a", "delay": "1 s", "headers": {}}, {"kind": "a", "available_at": "2027-01-01T00:00:00Z"}]',
+      'Less plain ones too')
 ) as fine (jobs, rule);
 select ok(not pg_temp.is_fine(jobs::jsonb), rule)
 from (

@@ -7,14 +7,26 @@ select lives_ok(
   'Null is fine for all but the kind'
 );
 select lives_ok(
-  $$ select queue._check_job('a', '{}', 'default', 5, now() + interval '10 years', null, 1, '1 s', '1 s', 'k', '{}', now()) $$,
+  $$
+    select queue._check_job(
+      'a', '{}', 'q', 5, now() + interval '10 years', null, 1, '1 s', '1 s', 'k', '{}', now()
+    )
+  $$,
   'The last instant is ten years after the one given as now'
 );
 select throws_ok(
-  $$ select queue._check_job('a', '{}', 'q', 5, now() + interval '10 years 1 microsecond', null, 1, '1 s', '1 s', 'k', '{}', now()) $$,
+  $$
+    select queue._check_job(
+      'a', '{}', 'q', 5, now() + interval '10 years 1 us', null, 1, '1 s', '1 s', 'k', '{}', now()
+    )
+  $$,
   'RL400', null, 'And none after it'
 );
-select throws_like(format('select queue._check_job(%s, now())', args), message, 'The message names ' || split_part(message, ' ', 1))
+select throws_like(
+  format('select queue._check_job(%s, now())', args),
+  message,
+  'The message names ' || split_part(message, ' ', 1)
+)
 from (
   values
     ($$'A', '{}', 'q', 5, null, null, 1, null, null, null, '{}'$$, 'kind ''A'' is not a name'),

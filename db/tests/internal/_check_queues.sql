@@ -10,8 +10,13 @@ select throws_ok(
 );
 select throws_ok($$ select queue._check_queues('{}') $$, 'RL400', 'queues names 0 queues', 'None is not enough');
 select throws_ok($$ select queue._check_queues(null) $$, 'RL400', 'queues names 0 queues', 'Null is none');
-select throws_ok($$ select queue._check_queues('{a,null}') $$, 'RL400', 'queue null is not a name', 'Each is a name');
-select throws_ok($$ select queue._check_queues('{{a,b},{c,D}}') $$, 'RL400', 'queue ''D'' is not a name', 'However many dimensions');
+select throws_ok(
+  $$ select queue._check_queues('{a,null}') $$, 'RL400', 'queue null is not a name', 'Each is a name'
+);
+select throws_ok(
+  $$ select queue._check_queues('{{a,b},{c,D}}') $$,
+  'RL400', 'queue ''D'' is not a name', 'However many dimensions'
+);
 
 select * from finish();
 rollback;

@@ -17,16 +17,22 @@ select ok(
   (
     select bool_and(octet_length(queue._cut(text, bytes)) <= bytes)
     from generate_series(3, 60) as bytes,
-      unnest(array[repeat('a', 100), repeat('é', 100), repeat('😀', 100), repeat('aé😀', 30), repeat('a', 50) || repeat('😀', 50)])
-        as text
+      unnest(
+        array[
+          repeat('a', 100), repeat('é', 100), repeat('😀', 100), repeat('aé😀', 30),
+          repeat('a', 50) || repeat('😀', 50)
+        ]
+      ) as text
   ),
   'No cut is longer than asked'
 );
 select ok(
   (
     select bool_and(octet_length(queue._cut(text, bytes)) > bytes - 4)
-    from generate_series(10, 60) as bytes, unnest(array[repeat('a', 100), repeat('é', 100), repeat('😀', 100), repeat('a', 50) || repeat('😀', 50)])
-        as text
+    from generate_series(10, 60) as bytes,
+      unnest(
+        array[repeat('a', 100), repeat('é', 100), repeat('😀', 100), repeat('a', 50) || repeat('😀', 50)]
+      ) as text
   ),
   'None is shorter than it must be'
 );

@@ -83,7 +83,9 @@ insert into counts select 'progressed', * from pg_temp.updates();
 select results_eq(
   $$
     select later.step, later.total - earlier.total, later.hot - earlier.hot
-    from counts as later join counts as earlier on (earlier.step, later.step) in (('claimed', 'renewed'), ('renewed', 'progressed'))
+    from counts as later
+      join counts as earlier
+        on (earlier.step, later.step) in (('claimed', 'renewed'), ('renewed', 'progressed'))
     order by later.total
   $$,
   $$ values ('renewed', 20::bigint, 20::bigint), ('progressed', 21, 21) $$,

@@ -19,7 +19,7 @@ begin
   if not isfinite(since) or not isfinite(until) or since >= until
     or until - since > 1000 * resolution
   then
-    raise exception 'since and until span %', until - since
+    raise exception 'since % and until % are out of range', since, until
       using errcode = 'RL400',
         hint = 'since is before until, and they are at most 1000 times the resolution apart.';
   end if;

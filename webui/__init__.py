@@ -11,7 +11,7 @@ import secrets
 from flask import Flask, Response, g, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from webui import auth, errors
+from webui import auth, errors, pages
 from webui.config import Config
 from webui.database import Database
 
@@ -40,6 +40,7 @@ def create_app(config: Config) -> Flask:
     app.jinja_options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
 
     errors.register(app)
+    pages.register(app)
     app.before_request(_find_caller)
     app.after_request(_add_headers)
 

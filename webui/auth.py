@@ -72,6 +72,12 @@ def caller() -> Caller:
     return found
 
 
+def current() -> Caller | None:
+    """As `caller`, or None on pages that anybody may see."""
+    found: Caller | None = g.get("caller")
+    return found
+
+
 # -- session cookies
 
 

@@ -1,0 +1,144 @@
+"""What all pages share: how they are rendered, how values read, and how a live part is polled.
+
+A page's live part is a template of its own, `<noun>/_<name>.html`, which the page includes. The
+browser asks for it again with the header X-Live and gets that part alone, or 304.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Flask, Response, make_response, redirect, render_template, request, url_for
+
+from pyworker.client import JsonText
+from webui import auth
+
+# What a page says after a change: the code travels in the address, the words stay here.
+NOTICES = {
+    "retried": "Queued again.",
+    "cancelled": "Cancelled.",
+    "cancel_requested": "The worker was asked to stop.",
+    "made_due": "Due now.",
+    "reprioritized": "Priority changed.",
+    "discarded": "Discarded.",
+    "created": "Job created.",
+    "exists": "The key is known: this is the job that has it.",
+    "paused": "Paused: no job of the queue is claimed.",
+    "resumed": "Resumed.",
+    "policy": "Policy saved.",
+    "saved": "Settings saved.",
+    "account": "Account saved.",
+    "revoked": "Token revoked.",
+    "ticked": "Maintenance has run.",
+}
+
+
+def register(app: Flask) -> None:
+    app.jinja_env.filters.update(
+        ago=ago,
+        span=span,
+        stamp=stamp,
+        number=number,
+        pretty=pretty,
+        visible=visible,
+    )
+    app.context_processor(_context)
+
+
+def page(template: str, **context: Any) -> Response:
+    """A whole page, or its live part when that is what the browser asks for."""
+    live = context.get("live")
+    if live and request.headers.get("X-Live"):
+        response = make_response(render_template(live, **context))
+        response.headers["Cache-Control"] = "private, no-cache"
+        response.add_etag()
+        return response.make_conditional(request)
+    return make_response(render_template(template, **context))
+
+
+def done(endpoint: str, notice: str | None = None, **values: Any) -> Response:
+    """To the page that shows what a change did."""
+    target = auth.safe_path(request.form.get("back")) or url_for(endpoint, **values)
+    if notice:
+        target = f"{target}{'&' if '?' in target else '?'}{urlencode({'notice': notice})}"
+    return make_response(redirect(target, 303))
+
+
+def _context() -> dict[str, Any]:
+    theme = request.cookies.get("theme", "auto")
+    return {
+        "config": auth.config(),
+        "caller": auth.current(),
+        "theme": theme if theme in {"light", "dark"} else "auto",
+        "notice": NOTICES.get(request.args.get("notice", "")),
+        "here": request.full_path.rstrip("?"),
+        "now": datetime.now(UTC),
+    }
+
+
+# -- how values read
+
+
+def span(value: timedelta | float | None) -> str:
+    """`1.2 s`, `14 m 2 s`, `3 h 5 m`, `2 d 4 h`; a dash for none."""
+    if value is None:
+        return "–"
+    seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+    if seconds < 0.0995:
+        return f"{sign}{seconds * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{sign}{seconds:.1f} s"
+    whole = round(seconds)
+    for size, name, lower_size, lower_name in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "m"),
+        (60, "m", 1, "s"),
+    ):
+        if whole >= size:
+            lower = whole % size // lower_size
+            return f"{sign}{whole // size} {name}" + (f" {lower} {lower_name}" if lower else "")
+    return f"{sign}{whole} s"
+
+
+def ago(value: datetime | None) -> str:
+    """How far an instant lies from now: `5 s ago`, `in 2 h`."""
+    if value is None:
+        return "–"
+    away = datetime.now(UTC) - value
+    if abs(away) < timedelta(seconds=1):
+        return "now"
+    return f"{span(away)} ago" if away > timedelta() else f"in {span(-away)}"
+
+
+def stamp(value: datetime | None) -> str:
+    """An instant in full, UTC."""
+    return "–" if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def pretty(value: Any) -> str:
+    """A JSON document for reading."""
+    if isinstance(value, JsonText):
+        return str(value)
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def visible(text: str | None) -> str:
+    """Text from outside with the characters shown that would change how it reads."""
+    return "".join(
+        f"\\u{ord(character):04x}"
+        if character in _MISLEADING or (ord(character) < 32 and character not in "\n\t")
+        else character
+        for character in text or ""
+    )
+
+
+# Marks that turn the direction of the text around them.
+_MISLEADING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -1,0 +1,211 @@
+// Live parts, ticks and keys. Every page works without this file.
+//
+// A live part is <div data-live="name" data-every="5">: it is asked for again by the page's own address
+// with the header X-Live, and answered with the part alone, or 304. It holds while the tab is hidden, a dialog is
+// open, a row is ticked, somebody types in it, or it is held by hand.
+
+const root = document.documentElement;
+root.classList.add("script");
+
+// -- live parts
+
+let held = false;
+let failures = 0;
+
+function reasonToHold(part) {
+  if (held) return "held";
+  if (document.hidden) return "hidden";
+  if (document.querySelector("dialog[open]")) return "dialog";
+  if (part.querySelector("input[type=checkbox]:checked")) return "selection";
+  if (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"))
+    return "typing";
+  return null;
+}
+
+function say(text) {
+  for (const mark of document.querySelectorAll("[data-live-state]")) mark.textContent = text;
+}
+
+// What has an id or a name can be found again after the swap.
+function keyOf(element) {
+  if (!element || element === document.body) return null;
+  if (element.id) return `#${CSS.escape(element.id)}`;
+  const href = element.getAttribute?.("href");
+  if (href) return `a[href="${CSS.escape(href)}"]`;
+  const name = element.getAttribute?.("name");
+  return name ? `[name="${CSS.escape(name)}"][value="${CSS.escape(element.value ?? "")}"]` : null;
+}
+
+function swap(part, html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html").body;
+  const inside = part.contains(document.activeElement);
+  const focus = inside ? keyOf(document.activeElement) : null;
+  const row = part.querySelector("tr[data-at]")?.dataset.row;
+  const open = new Set([...part.querySelectorAll("details[open][id]")].map((item) => item.id));
+  const scrolls = [...part.querySelectorAll(".scroll")].map((item) => item.scrollLeft);
+
+  part.replaceChildren(...fresh.childNodes);
+
+  for (const id of open) part.querySelector(`#${CSS.escape(id)}`)?.setAttribute("open", "");
+  part.querySelectorAll(".scroll").forEach((item, i) => (item.scrollLeft = scrolls[i] ?? 0));
+  if (row) part.querySelector(`tr[data-row="${CSS.escape(row)}"]`)?.setAttribute("data-at", "");
+  if (focus) part.querySelector(focus)?.focus({ preventScroll: true });
+}
+
+async function refresh(part) {
+  const headers = { "X-Live": part.dataset.live };
+  if (part.dataset.etag) headers["If-None-Match"] = part.dataset.etag;
+  const address = new URL(location.href);
+  address.searchParams.delete("notice");
+  const response = await fetch(address, { headers, cache: "no-store", redirect: "manual" });
+  if (response.type === "opaqueredirect" || response.status === 401) {
+    location.reload();
+    return;
+  }
+  if (response.status === 304) return;
+  if (!response.ok) throw new Error(`${response.status}`);
+  part.dataset.etag = response.headers.get("ETag") ?? "";
+  swap(part, await response.text());
+}
+
+function follow(part) {
+  const every = Number(part.dataset.every) * 1000;
+  const next = () => setTimeout(look, Math.min(every * 2 ** Math.min(failures, 4), 60000));
+  async function look() {
+    if (part.dataset.every === "0" || part.querySelector("[data-settled]")) {
+      say("ended: nothing changes any more");
+      return;
+    }
+    const reason = reasonToHold(part);
+    if (reason) {
+      say(`paused: ${reason}`);
+    } else {
+      try {
+        await refresh(part);
+        failures = 0;
+        say(`every ${every / 1000} s`);
+      } catch (error) {
+        failures += 1;
+        say(`no answer (${error.message}), trying again`);
+      }
+    }
+    next();
+  }
+  next();
+}
+
+for (const part of document.querySelectorAll("[data-live]")) follow(part);
+
+for (const page of document.querySelectorAll("[data-retry]")) {
+  const every = Number(page.dataset.retry) * 1000;
+  setInterval(async () => {
+    const answer = await fetch(location.href, { cache: "no-store" }).catch(() => null);
+    if (answer && answer.status !== 503) location.reload();
+  }, every);
+}
+
+// -- clicks and ticks, wherever they happen
+
+let lastTick = null;
+
+document.addEventListener("click", (event) => {
+  const target = event.target.closest("[data-live-toggle], [data-copy], [data-opens], [data-tick-all], input[data-tick]");
+  if (!target) return;
+
+  if (target.matches("[data-live-toggle]")) {
+    held = !held;
+    for (const button of document.querySelectorAll("[data-live-toggle]")) {
+      button.setAttribute("aria-pressed", String(held));
+      button.textContent = held ? "Resume" : "Hold";
+    }
+    say(held ? "paused: held" : "resumed");
+  } else if (target.matches("[data-copy]")) {
+    navigator.clipboard?.writeText(target.dataset.copy);
+    target.textContent = "Copied";
+  } else if (target.matches("[data-opens]")) {
+    document.getElementById(target.dataset.opens)?.showModal();
+  } else if (target.matches("[data-tick-all]")) {
+    for (const tick of ticks()) tick.checked = target.checked;
+    countTicks();
+  } else {
+    if (event.shiftKey && lastTick) {
+      const all = ticks();
+      const [from, to] = [all.indexOf(lastTick), all.indexOf(target)].sort((a, b) => a - b);
+      if (from >= 0) for (const tick of all.slice(from, to + 1)) tick.checked = target.checked;
+    }
+    lastTick = target;
+    countTicks();
+  }
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches("select[data-submits]")) event.target.form.requestSubmit();
+  if (event.target.matches("[data-keys-off]")) localStorage.setItem("keys", event.target.checked ? "off" : "on");
+});
+
+function ticks() {
+  return [...document.querySelectorAll("input[data-tick]")];
+}
+
+function countTicks() {
+  const ticked = ticks().filter((tick) => tick.checked).length;
+  for (const place of document.querySelectorAll("[data-tick-count]")) place.textContent = ticked ? `${ticked} ticked` : "";
+}
+
+// -- keys
+
+let pendingGo = false;
+
+function rows() {
+  return [...document.querySelectorAll("tr[data-row]")];
+}
+
+function move(step) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.findIndex((row) => row.hasAttribute("data-at"));
+  const to = at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1);
+  all[at]?.removeAttribute("data-at");
+  all[to].setAttribute("data-at", "");
+  all[to].scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input, textarea, select")) return;
+  if (localStorage.getItem("keys") === "off" && event.key !== "?") return;
+  if (document.querySelector("dialog[open]")) return;
+
+  if (pendingGo) {
+    pendingGo = false;
+    document.querySelector(`[data-go="${CSS.escape(event.key)}"]`)?.click();
+    return;
+  }
+  const row = document.querySelector("tr[data-at]");
+  const act = (name) => document.querySelector(`[data-key="${name}"]:not(:disabled)`)?.click();
+  switch (event.key) {
+    case "g": pendingGo = true; setTimeout(() => (pendingGo = false), 1500); break;
+    case "/": document.querySelector("[data-search]")?.focus(); break;
+    case "?": document.getElementById("keys")?.showModal(); break;
+    case "j": move(1); break;
+    case "k": move(-1); break;
+    case "x": row?.querySelector("input[data-tick]")?.click(); break;
+    case "Enter": if (event.target === document.body || event.target.id === "main") row?.querySelector("a")?.click(); else return; break;
+    case "r": act("retry"); break;
+    case "c": act("cancel"); break;
+    case ".": document.querySelector("[data-live-toggle]")?.click(); break;
+    case "t": {
+      const theme = document.getElementById("theme");
+      if (theme) {
+        theme.selectedIndex = (theme.selectedIndex + 1) % theme.options.length;
+        theme.form.requestSubmit();
+      }
+      break;
+    }
+    default: return;
+  }
+  event.preventDefault();
+});
+
+const keysOff = document.querySelector("[data-keys-off]");
+if (keysOff) keysOff.checked = localStorage.getItem("keys") === "off";

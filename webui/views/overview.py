@@ -1,0 +1,79 @@
+"""How the whole queue is doing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from flask import Blueprint, Response, request
+
+from pyworker.errors import InvalidArgument
+from webui import auth, charts
+from webui.pages import page
+
+blueprint = Blueprint("overview", __name__)
+
+# How far back, and how wide a slot of it is.
+RANGES = {
+    "15m": (timedelta(minutes=15), timedelta(minutes=1)),
+    "1h": (timedelta(hours=1), timedelta(minutes=1)),
+    "6h": (timedelta(hours=6), timedelta(minutes=5)),
+    "24h": (timedelta(hours=24), timedelta(minutes=20)),
+    "7d": (timedelta(days=7), timedelta(hours=3)),
+}
+
+
+@blueprint.get("/")
+def show() -> Response:
+    """Figures, charts, queues and what failed last; `range` and `queue` narrow the charts."""
+    chosen = request.args.get("range", "1h")
+    if chosen not in RANGES:
+        raise InvalidArgument(
+            f"range {chosen[:20]!r} is unknown", hint=f"It is one of {', '.join(RANGES)}."
+        )
+    queue = request.args.get("queue") or None
+    back, resolution = RANGES[chosen]
+    since = datetime.now(UTC) - back
+
+    who = auth.caller()
+    with auth.database().as_role(who.role, who.actor) as client:
+        stats = client.stats()
+        queues = client.list_queues()
+        flow = client.throughput(since, None, resolution, queue)
+        waits = client.latency(since, None, resolution, queue)
+        failures = client.failure_groups(since=datetime.now(UTC) - timedelta(hours=24), max_groups=5)
+        checks = [check for check in client.health() if check.status != "ok"]
+        capabilities = client.capabilities()
+
+    flow_at = [slot.at for slot in flow]
+    flow_series = [
+        charts.Series("succeeded", [slot.succeeded for slot in flow]),
+        charts.Series("failed", [slot.failed for slot in flow]),
+        charts.Series("retried", [slot.retried for slot in flow]),
+        charts.Series("lease lost", [slot.expired for slot in flow]),
+    ]
+    wait_series = [
+        charts.Series("wait p50", [slot.wait_p50 for slot in waits]),
+        charts.Series("wait p95", [slot.wait_p95 for slot in waits]),
+        charts.Series("run p50", [slot.run_p50 for slot in waits]),
+        charts.Series("run p95", [slot.run_p95 for slot in waits]),
+    ]
+    return page(
+        "overview/show.html",
+        live="overview/_show.html",
+        chosen=chosen,
+        ranges=RANGES,
+        queue=queue,
+        queues=queues,
+        figures={(stat.name, stat.priority): stat for stat in stats},
+        flow=flow,
+        waits=waits,
+        flow_series=flow_series,
+        wait_series=wait_series,
+        flow_chart=charts.bars(flow_at, flow_series, "Jobs ended, by outcome"),
+        wait_chart=charts.lines(
+            [slot.at for slot in waits], wait_series, "Seconds waited and run"
+        ),
+        failures=failures,
+        checks=checks,
+        capabilities=capabilities,
+    )

@@ -17,6 +17,7 @@ begin
   perform queue._require_writable();
   perform queue._check_account(create_account.account, false);
   perform queue._check_role(create_account.role, '{viewer,operator,admin}');
+  perform queue._check_password_hash(create_account.password_hash);
 
   insert into queue.accounts as known (account, role, password_hash)
   values (create_account.account, create_account.role, create_account.password_hash)

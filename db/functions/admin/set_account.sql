@@ -16,6 +16,7 @@ as $$
 begin
   perform queue._require_writable();
   perform queue._check_account(set_account.account, true);
+  perform queue._check_password_hash(set_account.password_hash);
   if set_account.role is not null then
     perform queue._check_role(set_account.role, '{viewer,operator,admin}');
   end if;

@@ -21,6 +21,7 @@ select throws_ok($$ select queue.create_account(null, 'admin') $$, 'RL400', null
 select throws_ok($$ select queue.create_account('bob', 'root') $$, 'RL400', null, 'An unknown role is refused');
 select throws_ok($$ select queue.create_account('bob', 'producer') $$, 'RL400', null, 'Producers have tokens, not accounts');
 select throws_ok($$ select queue.create_account('bob', null) $$, 'RL400', null, 'A role is needed');
+select throws_ok($$ select queue.create_account('eve', 'viewer', 'secret') $$, 'RL400', null, 'A password is no hash of one');
 select lives_ok($$ select queue.create_account('bob@example.com', 'viewer') $$, 'A mail address can be a name');
 
 select * from finish();

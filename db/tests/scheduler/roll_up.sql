@@ -1,0 +1,162 @@
+begin;
+select no_plan();
+
+-- What commits is seen by its transaction id: here events get the id of one long ended, `back` before the present.
+create function pg_temp.xid(back integer) returns xid8 language sql as $$
+  select (pg_snapshot_xmin(pg_current_snapshot())::text::bigint - back)::text::xid8;
+$$;
+create function pg_temp.commit_as(kind text, back integer) returns void language sql as $$
+  update queue.job_events as item set xid = pg_temp.xid(back) where item.kind = commit_as.kind;
+$$;
+create function pg_temp.put_cursor(snapshot text) returns void language sql as $$
+  update queue.steps as step set cursor = snapshot where step.step = 'roll_up';
+$$;
+create function pg_temp.before(back integer) returns text language sql as $$
+  select format('%1$s:%1$s:', pg_temp.xid(back));
+$$;
+create function pg_temp.ever(kind text) returns bigint language sql as $$
+  select coalesce(sum(rollup.events), 0)::bigint
+  from queue.rollups as rollup where rollup.kind = ever.kind and rollup.grain = 'ever';
+$$;
+
+-- Exactly once --------------------------------------------------------------------------------------
+
+select pg_temp.put_cursor(pg_current_snapshot()::text);
+select queue_tests.run_one('a');
+select queue.complete(queue_tests.job_id('a'), 1);
+select results_eq(
+  $$ select * from queue.roll_up() $$, $$ values (0::bigint, false) $$,
+  'What the caller''s own transaction wrote has not committed and is not counted'
+);
+
+select pg_temp.commit_as('a', 9);
+select pg_temp.put_cursor(pg_temp.before(9));
+select results_eq(
+  $$ select * from queue.roll_up() $$, $$ values (3::bigint, false) $$,
+  'What has committed since the cursor is counted'
+);
+select results_eq(
+  $$
+    select grain, queue, event, from_status, to_status, events from queue.rollups
+    where kind = 'a' order by grain, event
+  $$,
+  $$
+    values
+      ('ever', 'a', 'claimed', 'queued', 'running', 1::bigint), ('ever', 'a', 'enqueued', '', 'queued', 1),
+      ('ever', 'a', 'succeeded', 'running', 'succeeded', 1),
+      ('hour', 'a', 'claimed', 'queued', 'running', 1), ('hour', 'a', 'enqueued', '', 'queued', 1),
+      ('hour', 'a', 'succeeded', 'running', 'succeeded', 1),
+      ('minute', 'a', 'claimed', 'queued', 'running', 1), ('minute', 'a', 'enqueued', '', 'queued', 1),
+      ('minute', 'a', 'succeeded', 'running', 'succeeded', 1)
+  $$,
+  'Each transition is counted by the minute, by the hour and for ever'
+);
+select results_eq(
+  $$ select distinct grain, at from queue.rollups where kind = 'a' order by grain $$,
+  $$
+    select grain, case grain when 'ever' then timestamptz 'epoch' else date_trunc(grain, item.at, 'UTC') end
+    from unnest('{ever,hour,minute}'::text[]) as grain,
+      (select min(at) as at from queue.job_events where kind = 'a') as item
+    order by grain
+  $$,
+  'Under the minute and the hour that the event is dated'
+);
+select results_eq(
+  $$ select *, pg_temp.ever('a') from queue.roll_up() $$, $$ values (0::bigint, false, 3::bigint) $$,
+  'Once more counts nothing twice'
+);
+
+select queue_tests.run_one('late');
+select pg_temp.commit_as('late', 8);
+select pg_temp.put_cursor(format('%s:%s:%1$s', pg_temp.xid(8), pg_temp.xid(5)));
+select results_eq(
+  $$ select counted from queue.roll_up() $$, $$ values (2::bigint) $$,
+  'A transaction that was open when the cursor was taken is counted once it has committed'
+);
+select is(pg_temp.ever('late'), 2::bigint, 'Under what it did');
+
+select queue_tests.enqueue_one('first', 'q');
+select queue_tests.enqueue_one('second', 'q');
+select pg_temp.commit_as('first', 9);
+select pg_temp.commit_as('second', 4);
+delete from queue.job_events where kind in ('a', 'late');
+select pg_temp.put_cursor(pg_temp.before(9));
+select results_eq(
+  $$ select * from queue.roll_up(2) $$, $$ values (1::bigint, true) $$,
+  'A long way is gone in steps, and more says that the end is not reached'
+);
+select results_eq(
+  $$ select counted, more from queue.roll_up() $$, $$ values (1::bigint, false) $$,
+  'The next step counts what is left'
+);
+select results_eq(
+  $$ select pg_temp.ever('first'), pg_temp.ever('second') $$, $$ values (1::bigint, 1::bigint) $$,
+  'Nothing is missed between them and nothing counted twice'
+);
+
+select pg_temp.put_cursor(pg_temp.before(9));
+update queue.settings
+set adopted_event_id = (select min(id) from queue.job_events where kind = 'first');
+select results_eq(
+  $$ select counted from queue.roll_up() $$, $$ values (1::bigint) $$,
+  'Events that came with a restored dump are not counted: their transaction ids say nothing here'
+);
+
+-- How long ------------------------------------------------------------------------------------------
+
+delete from queue.job_events;
+insert into queue.job_events (at, xid, job_id, attempt, fence, elapsed, event, from_status, to_status, queue, kind)
+select now(), pg_temp.xid(9), 1, 1, 1, elapsed, 'claimed', 'queued', 'running', 'q', 'timed'
+from unnest('{-1 s,0,4 ms,5 ms,1 s,2 s,59 s,1 h,9 days,null}'::interval[]) as elapsed;
+update queue.settings set adopted_event_id = 0;
+select pg_temp.put_cursor(pg_temp.before(9));
+select results_eq(
+  $$ select counted from queue.roll_up() $$, $$ values (10::bigint) $$, 'Ten claims are counted'
+);
+select results_eq(
+  $$
+    select bucket::integer, events, round(elapsed_seconds::numeric, 3) from queue.rollups
+    where kind = 'timed' and grain = 'minute' order by bucket
+  $$,
+  $$
+    values (0, 1::bigint, 0.000), (1, 3, -0.996), (2, 1, 0.005), (9, 2, 3.000), (13, 1, 59.000),
+      (17, 2, 781200.000)
+  $$,
+  'By how long they took: bucket 0 where nothing did, else that of the last bound reached'
+);
+
+-- Retention, bounds ---------------------------------------------------------------------------------
+
+insert into queue.rollups
+select grain, now() - age, 'q', 'old', 'claimed', 'queued', 'running', 0, 1, 0
+from (
+  values ('minute', interval '24 h'), ('minute', '26 h'), ('hour', '91 days'), ('hour', '93 days'), ('ever', '9 years')
+) as old (grain, age);
+select queue.roll_up();
+select results_eq(
+  $$
+    select grain, now() - at from queue.rollups where kind = 'old' order by grain
+  $$,
+  $$
+    values ('ever', now() - (now() - interval '9 years')), ('hour', now() - (now() - interval '91 days')),
+      ('minute', interval '1 day')
+  $$,
+  'Minutes are kept for 25 hours, hours for 92 days, the rest for ever'
+);
+
+select throws_ok(format('select queue.roll_up(%s)', most), 'RL400', null, rule)
+from (
+  values ('0', 'At least one transaction'), ('1000001', 'A million at most'), ('null', 'And not null')
+) as wrong (most, rule);
+
+update queue.steps set step = 'gone' where step = 'roll_up';
+select results_eq(
+  $$ select * from queue.roll_up() $$, $$ values (0::bigint, false) $$,
+  'Who does not get the cursor, since another caller has it, passes by'
+);
+
+set transaction read only;
+select throws_ok($$ select queue.roll_up() $$, 'RL503', null, 'A read-only transaction is told RL503');
+
+select * from finish();
+rollback;

@@ -52,11 +52,11 @@ select results_eq(
   'Each transition is counted by the minute, by the hour and for ever'
 );
 select results_eq(
-  $$ select distinct grain, at from queue.rollups where kind = 'a' order by grain $$,
+  $$ select grain, at from queue.rollups where kind = 'a' and event = 'enqueued' order by grain $$,
   $$
     select grain, case grain when 'ever' then timestamptz 'epoch' else date_trunc(grain, item.at, 'UTC') end
     from unnest('{ever,hour,minute}'::text[]) as grain,
-      (select min(at) as at from queue.job_events where kind = 'a') as item
+      (select at from queue.job_events where kind = 'a' and event = 'enqueued') as item
     order by grain
   $$,
   'Under the minute and the hour that the event is dated'

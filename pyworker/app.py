@@ -79,7 +79,9 @@ class Handler(Generic[P]):
         self.max_attempts = max_attempts
         self.lease = lease
         self.timeout = timeout
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004
+        )
         self.takes_job = _takes_job(function, kind)
         self._local_names = local_names
         self._type: PayloadType | None = None
@@ -322,9 +324,9 @@ class _Decorator:
 
     def __call__(self, function: Callable[..., Any]) -> Handler[Any]:
         known = self._app.handlers.get(self._kind)
-        if known is not None and known.function.__qualname__ != function.__qualname__:
+        if known is not None and _name_of(known.function) != _name_of(function):
             raise InvalidArgument(
-                f"kind {self._kind} has a handler already: {known.function.__qualname__}"
+                f"kind {self._kind} has a handler already: {_name_of(known.function)}"
             )
         handler: Handler[Any] = Handler(
             self._app, function, self._kind, local_names=self._local_names, **self._defaults
@@ -418,6 +420,10 @@ def _in_style(sql: str, values: list[Any], paramstyle: ParamStyle) -> tuple[str,
     raise InvalidArgument(
         f"no such paramstyle: {paramstyle}", hint="One of format, numeric, named."
     )
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", function))
 
 
 def _undeclared(payload: Any) -> None:

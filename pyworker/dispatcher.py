@@ -120,6 +120,8 @@ class Dispatcher(Loop):
     def _poll_once(self, free: int) -> None:
         due = self._ask()
         if due is not None and due <= timedelta(0):
+            # Found by asking, though somebody should have said so.
+            self._waker.doubt()
             self._claim(free)
         else:
             self._plan(due)

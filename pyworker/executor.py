@@ -54,14 +54,6 @@ class Threads:
             count *= 2
             sleep(self._LOOK_AGAIN)
 
-    def take_back(self) -> list[Job]:
-        """The jobs that no thread has taken yet."""
-        left: list[Job] = []
-        with contextlib.suppress(IndexError):
-            while True:
-                left.append(self._jobs.popleft())
-        return left
-
     def abandon(self, job: Job) -> None:
         """Leaves a thread to a handler that does not stop, and makes room for another."""
         thread = job._runner

@@ -28,7 +28,7 @@ Cover = Literal["covered", "uncovered", "polling"]
 TICK_EVERY = 5.0
 """Seconds between maintenance calls while this process works."""
 
-# Standing by again is how an idle worker takes the place of one that died.
+# Standing by again, now and then, is how an idle worker takes the place of one that died.
 _STAND_BY_EVERY = 180.0
 _UNCOVERED_RETRY = 0.5
 # Busy for so long, a worker lets go of the wake locks. Less, and each job would cost two calls.
@@ -88,6 +88,11 @@ class Waker(Loop):
             self._is_idle = False
             if self._stands_by:
                 self.ring()
+
+    def doubt(self) -> None:
+        """A poll found work that no wake-up told of: whoever held the wake locks may be gone."""
+        self._stand_by_at = 0.0
+        self.ring()
 
     def leave(self) -> None:
         """The worker takes no more jobs: others are to stand by in its place."""

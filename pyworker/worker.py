@@ -52,6 +52,9 @@ EXIT_STUCK = 4
 STOP_GRACE = 5.0
 """Seconds past its timeout after which a handler is given up on; the reaper waits for ten."""
 
+MAX_QUEUES = 32
+"""A claim that names more is refused: each costs it ten probes."""
+
 _LIMITS = Limits(statement_timeout=timedelta(seconds=15), lock_timeout=timedelta(seconds=2))
 _HALF_DEAD_AFTER = 20.0
 _WATCH_EVERY = 0.25
@@ -89,8 +92,8 @@ class Worker:
     ) -> None:
         if threads < 1:
             raise InvalidArgument(f"threads must be 1 or more, not {threads}")
-        if isinstance(queues, str) or not queues:
-            raise InvalidArgument("queues must be a list of one queue or more")
+        if isinstance(queues, str) or not 1 <= len(set(queues)) <= MAX_QUEUES:
+            raise InvalidArgument(f"queues must be a list of 1 to {MAX_QUEUES} queues")
         if max_jobs is not None and max_jobs < 1:
             raise InvalidArgument(f"max_jobs must be 1 or more, not {max_jobs}")
 
@@ -312,7 +315,7 @@ class Worker:
             self._slots_freed()
             return
         if answer.error_type is not None:
-            log.info(
+            log.warning(
                 "failed: %s: %s (attempt %d of %d)",
                 answer.error_type,
                 answer.message,

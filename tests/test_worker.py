@@ -506,6 +506,26 @@ def test_the_next_idle_worker_stands_by_when_the_holder_is_busy(
         finished(client, first)
 
 
+def test_a_holder_that_died_is_replaced_by_whoever_notices(
+    app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.job("good")(lambda payload: "good")
+    with psycopg.connect(url, autocommit=True) as holder:
+        # An idle worker that is about to be killed.
+        Client(holder).listen()
+        assert Client(holder).stand_by() == "covered"
+        with running(app, url) as worker:
+            eventually(lambda: worker.cover == "covered")
+            time.sleep(1)
+            holder.close()
+            # Silent: nobody holds the lock. A poll finds it.
+            finished(client, client.enqueue("good").job_id)
+            time.sleep(1)
+            job = finished(client, client.enqueue("good").job_id)
+    assert job.started_at is not None
+    assert job.started_at - job.created_at < timedelta(seconds=0.5), "still not woken"
+
+
 def test_an_idle_worker_is_quiet(app: App, url: str, client: Client) -> None:
     """At most six statements a minute, once it has settled down."""
     with running(app, url) as worker:
@@ -966,7 +986,14 @@ def test_probes_that_hang_do_not_block_others(app: App, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"threads": 0}, {"queues": []}, {"queues": "default"}, {"max_jobs": 0}]
+    "options",
+    [
+        {"threads": 0},
+        {"queues": []},
+        {"queues": "default"},
+        {"queues": [f"q{n}" for n in range(33)]},
+        {"max_jobs": 0},
+    ],
 )
 def test_arguments_that_make_no_sense_are_refused(options: dict[str, Any], url: str) -> None:
     with pytest.raises(InvalidArgument):

@@ -758,6 +758,21 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class KindStatus:
+    """What became of the jobs of one kind."""
+
+    kind: str
+    enqueued: int
+    started: int
+    succeeded: int
+    failed: int
+    retried: int
+    expired: int
+    mean_wait: timedelta | None
+    mean_run: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
 class FailureGroup:
     """Failed jobs that went wrong alike. `capped`: of the last 10,000 to fail, there are more."""
 
@@ -1058,6 +1073,9 @@ _THROUGHPUT = Call("throughput", _SPAN_ARGUMENTS, Throughput)
 _LATENCY = Call("latency", _SPAN_ARGUMENTS, Latency)
 _METRICS = Call("metrics", "", Sample)
 _CAPABILITIES = Call("capabilities", "", Capabilities)
+_LIST_KINDS = Call("list_kinds", "queue text, since timestamptz, max_kinds int", KindStatus)
+_GET_POLICY = Call("get_policy", "queue text", Setting)
+_GET_SETTINGS = Call("get_settings", "", Setting)
 
 _CREATE_ACCOUNT = Call(
     "create_account",
@@ -1087,6 +1105,7 @@ _CHECK_SESSION = Call("check_session", "secret text", SignedIn)
 _END_SESSION = Call("end_session", "secret text", bool)
 _REDEEM_LINK = Call("redeem_link", "secret text, address text, agent text", str)
 _CHECK_TOKEN = Call("check_token", "secret text", TokenHolder)
+_RECORD_REFUSAL = Call("record_refusal", "attempt text, role text, reason text", str)
 
 _ACT_AS = """
 select
@@ -1576,6 +1595,17 @@ class Client:
     def capabilities(self) -> Capabilities:
         return self._one(_CAPABILITIES)
 
+    def list_kinds(
+        self, queue: str | None = None, since: datetime | None = None, max_kinds: int = 100
+    ) -> list[KindStatus]:
+        return self._all(_LIST_KINDS, _text(queue), _instant(since, "since"), max_kinds)
+
+    def get_policy(self, queue: str) -> list[Setting]:
+        return self._all(_GET_POLICY, _text(queue))
+
+    def get_settings(self) -> list[Setting]:
+        return self._all(_GET_SETTINGS)
+
     # -- the dashboard's own login
 
     def act_as(self, role: str, actor: str | None) -> None:
@@ -1607,6 +1637,9 @@ class Client:
 
     def check_token(self, secret: str) -> TokenHolder | None:
         return next(iter(self._all(_CHECK_TOKEN, _text(secret))), None)
+
+    def record_refusal(self, attempt: str, role: str, reason: str | None) -> None:
+        self._scalar(_RECORD_REFUSAL, _text(attempt), role, _text(reason))
 
     # -- the server, for `rowlock doctor`
 

@@ -364,8 +364,25 @@ def test_accounts_sessions_and_tokens(db: Client) -> None:
         db.record_sign_in_failure("ada", "127.0.0.1")
     with pytest.raises(LimitReached):
         db.check_password("ada", "127.0.0.1")
+    db.record_refusal("POST /settings", "operator", "permission denied")
     db.set_account("ada", disabled=True)
+    assert {entry.action for entry in db.list_audit()} >= {"refused"}
     assert {entry.action for entry in db.list_audit()} >= {"create_account", "create_token"}
+
+
+def test_what_holds_for_all_queues_and_for_one(db: Client) -> None:
+    settings = {setting.name: setting.value for setting in db.get_settings()}
+    assert (settings["max_attempts"], settings["lease"]) == ("5", "00:01:00")
+    db.set_policy("email", max_attempts=2)
+    policy = {setting.name: setting.value for setting in db.get_policy("email")}
+    assert (policy["max_attempts"], policy["lease"]) == ("2", None)
+
+    db.enqueue("email.send", queue="email")
+    while db.roll_up().more:
+        pass
+    assert [(kind.kind, kind.enqueued, kind.mean_run) for kind in db.list_kinds("email")] == [
+        ("email.send", 1, None)
+    ]
 
 
 # -- errors

@@ -105,4 +105,5 @@ end;
 $$;
 
 comment on function queue.enqueue is '-> queued, in the caller''s transaction';
-grant execute on function queue.enqueue to queue_producer;
+-- An operator may too: by hand, and to run a job's like again.
+grant execute on function queue.enqueue to queue_producer, queue_operator;

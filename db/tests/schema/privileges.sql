@@ -14,12 +14,12 @@ values
     snooze, stand_by, stand_down, tick, tick_loop
   }'),
   ('queue_viewer', '{
-    capabilities, count_jobs, failure_groups, get_job, health, job_attempts, latency,
-    list_events, list_jobs, list_queues, list_workers, metrics, read_events, stats,
-    throughput
+    capabilities, count_jobs, failure_groups, get_job, get_policy, get_settings, health,
+    job_attempts, latency, list_events, list_jobs, list_kinds, list_queues, list_workers,
+    metrics, read_events, stats, throughput
   }'),
   ('queue_operator', '{
-    bulk, cancel, discard, pause, reprioritize, resume, retry, run_now, set_policy, tick,
+    bulk, cancel, discard, enqueue, pause, reprioritize, resume, retry, run_now, set_policy, tick,
     tick_loop
   }'),
   ('queue_admin', '{
@@ -28,8 +28,8 @@ values
     set_settings, uninstall_cron
   }'),
   ('queue_web', '{
-    check_password, check_session, check_token, end_session, record_sign_in_failure,
-    redeem_link, start_session
+    check_password, check_session, check_token, end_session, record_refusal,
+    record_sign_in_failure, redeem_link, start_session
   }');
 
 create temp table granted as
@@ -250,6 +250,7 @@ from (
     ('queue_operator', 'select queue.set_settings(''{"lease": "1 s"}'')'),
     ('queue_operator', 'select queue.prune()'),
     ('queue_operator', 'select queue.complete(1, 1)'),
+    ('queue_operator', 'select queue.enqueue_many(''[]'')'),
     ('queue_operator', 'select queue.create_account(''me'', ''admin'')'),
     ('queue_admin', 'delete from queue.job_events'),
     ('queue_admin', 'update queue.settings set lease = ''1 s'''),
@@ -304,6 +305,7 @@ from (
     ('queue_viewer', 'select queue.health()'),
     ('queue_operator', 'select queue.list_jobs()'),
     ('queue_operator', 'select queue.pause(''a'')'),
+    ('queue_operator', 'select queue.enqueue(''a'')'),
     ('queue_operator', 'select queue.tick()'),
     ('queue_admin', 'select queue.resume(''a'')'),
     ('queue_admin', 'select queue.reap()')

@@ -1,0 +1,87 @@
+-- queue.list_kinds: what became of each kind of job since an instant (a day ago by default), the most started first
+--
+-- Counted from the rollups, by the hour: since is taken back to its whole hour. failed are jobs that failed for good, retried
+-- attempts that failed with others left, expired lost leases. mean_wait and mean_run are of attempts that were claimed, and of those
+-- that succeeded or failed; null where there was none. queue narrows to one; max_kinds from 1 to 1,000.
+create or replace function queue.list_kinds(
+  queue text default null,
+  since timestamptz default null,
+  max_kinds integer default 100
+)
+returns table (
+  kind text,
+  enqueued bigint,
+  started bigint,
+  succeeded bigint,
+  failed bigint,
+  retried bigint,
+  expired bigint,
+  mean_wait interval,
+  mean_run interval
+)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_since timestamptz := date_trunc(
+    'hour', coalesce(list_kinds.since, clock_timestamp() - interval '1 day'), 'UTC'
+  );
+begin
+  perform queue._check_number('max_kinds', list_kinds.max_kinds, 1, 1000);
+
+  return query
+    with counted as (
+      select
+        rollup.kind,
+        rollup.event,
+        rollup.from_status,
+        rollup.to_status,
+        sum(rollup.events) as events,
+        sum(rollup.events) filter (where rollup.bucket > 0) as timed,
+        sum(rollup.elapsed_seconds) as seconds
+      from queue.rollups as rollup
+      where rollup.grain = 'hour'
+        and rollup.at >= v_since
+        and (list_kinds.queue is null or rollup.queue = list_kinds.queue)
+      group by 1, 2, 3, 4
+    ),
+    by_kind as (
+      select
+        counted.kind,
+        sum(counted.events) filter (where counted.event = 'enqueued') as enqueued,
+        sum(counted.events) filter (where counted.event = 'claimed') as started,
+        sum(counted.events) filter (where counted.event = 'succeeded') as succeeded,
+        sum(counted.events)
+          filter (where counted.to_status = 'failed' and counted.from_status = 'running')
+          as failed,
+        sum(counted.events) filter (where counted.event = 'retry_scheduled') as retried,
+        sum(counted.events) filter (where counted.event in ('lease_expired', 'timed_out')) as expired,
+        sum(counted.seconds) filter (where counted.event = 'claimed')
+          / sum(counted.timed) filter (where counted.event = 'claimed') as wait,
+        sum(counted.seconds)
+          filter (where counted.event in ('succeeded', 'failed', 'retry_scheduled'))
+          / sum(counted.timed)
+          filter (where counted.event in ('succeeded', 'failed', 'retry_scheduled')) as run
+      from counted
+      group by counted.kind
+    )
+    select
+      by_kind.kind,
+      coalesce(by_kind.enqueued, 0)::bigint,
+      coalesce(by_kind.started, 0)::bigint,
+      coalesce(by_kind.succeeded, 0)::bigint,
+      coalesce(by_kind.failed, 0)::bigint,
+      coalesce(by_kind.retried, 0)::bigint,
+      coalesce(by_kind.expired, 0)::bigint,
+      make_interval(secs => by_kind.wait),
+      make_interval(secs => by_kind.run)
+    from by_kind
+    order by coalesce(by_kind.started, 0) desc, coalesce(by_kind.enqueued, 0) desc, by_kind.kind
+    limit list_kinds.max_kinds;
+end;
+$$;
+
+comment on function queue.list_kinds is 'What became of each kind of job since an instant';
+grant execute on function queue.list_kinds to queue_viewer;

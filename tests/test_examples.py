@@ -132,6 +132,23 @@ def test_a_worker_in_shell_gives_its_job_back_when_told_to_end(
     assert events_of(conn, job_id) == ["enqueued", "claimed", "released"]
 
 
+def test_a_worker_in_shell_takes_the_answer_of_a_handler_that_ends_in_time(
+    url: str, conn: Connection, tmp_path: Path
+) -> None:
+    last_words = r"kill $!; sleep 0.3; echo \"done\"; exit 0"
+    script = f"trap '{last_words}' TERM\ntouch {tmp_path}/begun\nsleep 60 & wait"
+    handler(tmp_path, "text.slow", script)
+    job_id = Client(conn).enqueue("text.slow").job_id
+
+    worker = worker_sh(url, handlers=tmp_path)
+    assert eventually((tmp_path / "begun").exists)
+    worker.terminate()
+
+    assert worker.wait(10) == 0
+    job = Client(conn).get_job(job_id)
+    assert (job.status, job.result) == ("succeeded", "done")
+
+
 def test_a_worker_in_shell_renews_and_heeds_a_cancel(
     url: str, conn: Connection, tmp_path: Path
 ) -> None:
@@ -225,10 +242,13 @@ def test_the_node_worker_completes_fails_snoozes_and_renews(
     client.enqueue("text.digest", {"text": "abc"})
     client.enqueue("text.refuse", {"why": "not today"}, max_attempts=1)
     client.enqueue("text.unknown")
-    client.enqueue("text.slowly", {"seconds": 2.5})
+    renewed = client.enqueue("text.slowly", {"seconds": 2.5}).job_id
     conn.execute("update queue.jobs set lease = '1 s' where kind = 'text.slowly'")
 
     with node_worker(node, url, SLOTS="2"):
+        assert eventually(lambda: client.get_job(renewed).status == "running")
+        lease = client.get_job(renewed).lease_expires_at
+        assert eventually(lambda: client.get_job(renewed).lease_expires_at not in (lease, None))
         assert eventually(
             lambda: (
                 [job.status for job in jobs_of(conn, "default")]

@@ -569,7 +569,7 @@ class _Screen:
 def _cut(line: str, width: int) -> str:
     """At most `width` characters; one that would be cut loses its colour."""
     plain = click.unstyle(line)
-    return line if len(plain) <= width else plain[:width]
+    return line if len(plain) <= width and not os.environ.get("NO_COLOR") else plain[:width]
 
 
 # --------------------------------------------------------------------------------------------

@@ -457,6 +457,31 @@ def test_an_idle_worker_is_woken_at_once(app: App, url: str, client: Client) -> 
     assert max(waits) < 0.5, waits
 
 
+def test_a_wake_up_that_arrives_beside_an_answer_is_heard(
+    app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It makes no socket readable: the call that was waiting for its answer has read it."""
+    app.job("good")(lambda payload: "good")
+    tick = Client.tick
+    made: list[int] = []
+
+    def tick_while_somebody_enqueues(self: Client) -> Any:
+        if not made:
+            made.append(client.enqueue("good").job_id)
+        return tick(self)
+
+    with running(app, url) as worker:
+        eventually(lambda: worker.cover == "covered")
+        time.sleep(4)
+        monkeypatch.setattr(Client, "tick", tick_while_somebody_enqueues)
+        worker._waker._tick_at = 0.0
+        worker._waker.ring()
+        eventually(lambda: made)
+        job = finished(client, made[0])
+    assert job.started_at is not None
+    assert job.started_at - job.created_at < timedelta(seconds=0.5)
+
+
 def test_a_job_due_soon_is_started_when_it_is_due(app: App, url: str, client: Client) -> None:
     app.job("good")(lambda payload: "good")
     with running(app, url) as worker:

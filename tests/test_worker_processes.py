@@ -19,6 +19,7 @@ from pyworker import Client
 from pyworker.errors import Unavailable
 from tests.support.cluster import Cluster
 from tests.workers import (
+    Process,
     client_of,
     events,
     eventually,
@@ -63,6 +64,32 @@ def test_a_job_outlives_its_worker(url: str, client: Client, tmp_path: Path, fil
     assert lines(file) == ["begun", "begun", "done"]
 
 
+def test_an_idle_worker_of_another_queue_reaps_in_time(
+    url: str, client: Client, tmp_path: Path, file: Path
+) -> None:
+    """Idle workers tick seldom; that somebody began to work is a reason to look again."""
+    with (
+        process(url, tmp_path, queues=["other"]) as idle,
+        process(url, tmp_path, threads=2) as busy,
+    ):
+        eventually(lambda: idle.said("stand by: covered") and busy.said("stand by: covered"))
+        eventually(lambda: _ticks_seldom(idle))
+        job_id = client.enqueue(
+            "deaf", {"file": str(file), "seconds": 60}, lease=timedelta(seconds=2)
+        ).job_id
+        eventually(lambda: lines(file) == ["begun"])
+        time.sleep(3)
+        busy.signal(signal.SIGKILL)
+        killed_at = time.monotonic()
+        eventually(lambda: "lease_expired" in events(client, job_id), 20)
+        assert time.monotonic() - killed_at < 2 + 10
+
+
+def _ticks_seldom(worker: Process) -> bool:
+    ticks = worker.said("tick:")
+    return bool(ticks) and float(ticks[-1]["msg"].split()[-2]) >= 30
+
+
 def test_a_job_that_kills_its_worker_each_time_ends_failed(
     url: str, client: Client, tmp_path: Path, file: Path
 ) -> None:
@@ -97,6 +124,37 @@ def test_a_stopped_process_that_resumes_changes_nothing(
     assert (job.status, job.result) == ("succeeded", "attempt 2")
     assert (refused[0]["job_id"], refused[0]["fence"]) == (job_id, 1)
     assert events(client, job_id).count("succeeded") == 1
+
+
+# -- what it says ------------------------------------------------------------------------------
+
+
+def test_debug_shows_each_step_with_its_job(url: str, client: Client, tmp_path: Path) -> None:
+    payload = {"file": str(tmp_path / "marks"), "seconds": 1, "secret": "hunter2"}
+    job_id = client.enqueue("chatty", payload, lease=timedelta(seconds=1)).job_id
+    bad = client.enqueue("bad", payload, max_attempts=2).job_id
+    with process(url, tmp_path) as worker:
+        finished(client, job_id)
+        finished(client, bad)
+        eventually(lambda: worker.said("poll:"))
+        eventually(lambda: worker.said("tick:"))
+        worker.signal(signal.SIGTERM)
+        worker.wait()
+
+    told = {
+        "claimed": job_id,
+        "renewed: held": job_id,
+        "progress: held": job_id,
+        "settled: complete": job_id,
+        "failed: ValueError: no (attempt 1 of 2)": bad,
+        "failed: ValueError: no (attempt 2 of 2)": bad,
+    }
+    for message, of in told.items():
+        found = [entry for entry in worker.said(message) if entry.get("job_id") == of]
+        assert found, message
+        assert {"queue", "kind", "attempt", "fence", "worker"} <= found[0].keys(), message
+    assert worker.said("claim: ")
+    assert "hunter2" not in worker.log.read_text()
 
 
 # -- drained -----------------------------------------------------------------------------------

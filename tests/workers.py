@@ -67,6 +67,20 @@ def deaf(payload: dict[str, Any], job: Job) -> str:
     return f"attempt {job.attempt}"
 
 
+@app.job("chatty")
+def chatty(payload: dict[str, Any], job: Job) -> None:
+    """Reports for `seconds`."""
+    end = time.monotonic() + payload["seconds"]
+    while time.monotonic() < end:
+        job.progress(50, "half")
+        job.wait(0.05)
+
+
+@app.job("bad")
+def bad(payload: dict[str, Any]) -> None:
+    raise ValueError("no")
+
+
 @app.job("killer")
 def killer(payload: dict[str, Any]) -> None:
     mark(payload, "killed")

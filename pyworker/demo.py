@@ -484,12 +484,14 @@ def live(url: str, *, workers: int = 3, threads: int = 8, attach: str = "") -> i
                 turn += 1
                 time.sleep(0.25)
         except KeyboardInterrupt:
-            return 0
+            pass
         finally:
             if screen:
                 screen.leave()
-            click.echo(f"stopping the workers; their log: {log}", err=True)
+            click.echo("stopping the workers", err=True)
             fleet.stop(patience=1.0)
+    log.unlink()
+    return 0
 
 
 _COLOURS = {

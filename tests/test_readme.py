@@ -189,18 +189,3 @@ def test_the_defaults_are_those_of_a_fresh_database(conn: Connection) -> None:
             assert row == (True,), f"{name}: {told[name]} is {value}"
         else:
             assert number == value
-
-
-def test_nothing_points_outside_of_the_repository() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    if listed.returncode != 0:
-        pytest.skip("not a clone")
-    wrong = re.compile(r"\.\./shared|(?<![\w.])/work/")
-    for name in filter(None, listed.stdout.split("\0")):
-        path = ROOT / name
-        if path == Path(__file__).resolve() or not path.is_file():
-            continue
-        text = path.read_text(errors="replace")
-        assert not wrong.search(text), f"{name} names a place outside of the repository"

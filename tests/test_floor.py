@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster import Cluster, Database
-from tests.support.interleave import Change, Mutant, Session, Stage, expect, stage_on
+from tests.support.interleave import Change, Mutant, Session, Stage, clean, expect, stage_on
 
 HOUR = 3_600_000_000
 Q = "q"
@@ -36,11 +36,7 @@ def shared(cluster: Cluster) -> Iterator[Database]:
 def stage(shared: Database) -> Iterator[Stage]:
     with stage_on(shared) as stage:
         yield stage
-        stage.admin.run("truncate queue.jobs, queue.job_events, queue.policies")
-        stage.admin.run(
-            """update queue.settings
-            set claim_floor = default, backoff_base = default, backoff_cap = default"""
-        )
+    clean(shared)
 
 
 @pytest.fixture

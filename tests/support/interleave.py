@@ -37,8 +37,9 @@ def expect(condition: bool, told: str) -> None:
 class Session:
     """One connection, its calls on the queue, and what it remembers."""
 
-    def __init__(self, database: Database, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, database: Database, pool: ThreadPoolExecutor, patience: float) -> None:
         self.conn: Connection = database.connect()
+        self.patience = patience
         self._pool = pool
 
     def run(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
@@ -122,14 +123,15 @@ class Session:
 class Stage:
     """The sessions of one interleaving."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, patience: float = PATIENCE) -> None:
         self.database = database
+        self.patience = patience
         self._pool = ThreadPoolExecutor(max_workers=8)
         self._sessions: list[Session] = []
         self.admin = self.session()
 
     def session(self) -> Session:
-        session = Session(self.database, self._pool)
+        session = Session(self.database, self._pool, self.patience)
         self._sessions.append(session)
         return session
 
@@ -160,12 +162,23 @@ class Stage:
 
 
 @contextmanager
-def stage_on(database: Database) -> Iterator[Stage]:
-    stage = Stage(database)
+def stage_on(database: Database, patience: float = PATIENCE) -> Iterator[Stage]:
+    stage = Stage(database, patience)
     try:
         yield stage
     finally:
         stage.close()
+
+
+def clean(database: Database) -> None:
+    """As good as fresh for the next script, whatever the last one left."""
+    with database.connect() as conn:
+        conn.execute("set lock_timeout = '10 s'")
+        conn.execute("truncate queue.jobs, queue.job_events, queue.policies")
+        conn.execute(
+            """update queue.settings
+            set claim_floor = default, backoff_base = default, backoff_cap = default"""
+        )
 
 
 @dataclass(frozen=True)
@@ -197,7 +210,7 @@ class Mutant:
         return self.rule.replace(" ", "-")
 
     def assert_caught(self, database: Database) -> None:
-        with stage_on(database) as stage:
+        with stage_on(database, patience=1.0) as stage:
             for change in self.changes:
                 change.apply(stage.admin)
             try:

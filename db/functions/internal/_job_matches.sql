@@ -1,6 +1,6 @@
 -- queue._job_matches: does a job match a filter of list_jobs
 --
--- other_priority is bulk's own: what it has reprioritized matches no more.
+-- other_priority, not_asked and not_due are bulk's own: what it has changed matches no more.
 create or replace function queue._job_matches(p_job queue.jobs, p_filter jsonb, p_now timestamptz)
 returns boolean
 language sql
@@ -16,6 +16,8 @@ as $$
     and (p_filter ->> 'kind' is null or p_job.kind = p_filter ->> 'kind')
     and (p_filter ->> 'priority' is null or p_job.priority::text = p_filter ->> 'priority')
     and (p_filter ->> 'other_priority' is null or p_job.priority::text <> p_filter ->> 'other_priority')
+    and (p_filter -> 'not_asked' is null or p_job.cancel_requested_at is null or p_job.status <> 'running')
+    and (p_filter -> 'not_due' is null or p_job.available_at > p_now or p_job.status <> 'queued')
     and (p_filter ->> 'worker' is null or p_job.worker = p_filter ->> 'worker')
     and (p_filter ->> 'error_group' is null or p_job.error_group = p_filter ->> 'error_group')
     and (

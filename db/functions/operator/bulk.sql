@@ -78,6 +78,10 @@ begin
   if bulk.action = 'reprioritize' then
     perform queue._check_number('priority', (v_arguments ->> 'priority')::bigint, 0, 9);
     v_filter := v_filter || jsonb_build_object('other_priority', v_arguments -> 'priority');
+  elsif bulk.action = 'cancel' then
+    v_filter := v_filter || '{"not_asked": true}';
+  elsif bulk.action = 'run_now' then
+    v_filter := v_filter || '{"not_due": true}';
   end if;
 
   -- The statuses one by one, for each has its own order to be found in; without a word, the first alone for retry and

@@ -139,5 +139,25 @@ select throws_ok(
 select throws_ok($$ select queue.bulk('retry', '{}', true, 0) $$, 'RL400', null, 'max_jobs is at least 1');
 select throws_ok($$ select queue.bulk('retry', '{}', true, 1001) $$, 'RL400', null, 'max_jobs is at most 1,000');
 
+-- Again and again until no row comes --------------------------------------------------------------------
+
+select queue_tests.enqueue_one('long', 'endless') from generate_series(1, 3);
+select queue_tests.enqueue_one('later', 'endless', delay => '1 hour') from generate_series(1, 2);
+select queue_tests.claim_one('endless') from generate_series(1, 2);
+select is(
+  (select count(*)::integer from queue.bulk('run_now', '{"queue": "endless"}', false)), 2,
+  'run_now takes what is not due yet'
+);
+select is_empty(
+  $$ select * from queue.bulk('run_now', '{"queue": "endless"}', false) $$, 'What was made due matches no more'
+);
+select is(
+  (select count(*)::integer from queue.bulk('cancel', '{"queue": "endless"}', false)), 5,
+  'cancel takes what waits and what runs'
+);
+select is_empty(
+  $$ select * from queue.bulk('cancel', '{"queue": "endless"}', false) $$, 'What was asked to stop matches no more'
+);
+
 select * from finish();
 rollback;

@@ -172,7 +172,16 @@ begin
       mark.next_cursor
     from mark
       left join page on true
+    where page.id is not null
+      or v_parts[3] is null
     order by page.sort_xid, page.id;
+
+  -- The window had ended with the page before: on to what came since.
+  if not found then
+    return query
+      select since.*
+      from queue.read_events(concat_ws('/', v_cluster, v_new), read_events.max_events) as since;
+  end if;
 end;
 $$;
 

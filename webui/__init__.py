@@ -6,6 +6,7 @@ an error's SQLSTATE is its HTTP status (`errors.py`).
 
 from __future__ import annotations
 
+import re
 import secrets
 
 from flask import Flask, Response, g, request
@@ -28,9 +29,13 @@ _POLICY = "; ".join(
     ]
 )
 
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
 
 def create_app(config: Config) -> Flask:
     """The whole application, to be served by any WSGI server with threads."""
+    from webui import api, health, metrics, views
+
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = config.max_body
     app.config["MAX_FORM_MEMORY_SIZE"] = config.max_body
@@ -39,15 +44,15 @@ def create_app(config: Config) -> Flask:
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.jinja_options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
 
+    metrics.register(app)
     errors.register(app)
     pages.register(app)
     app.before_request(_find_caller)
     app.after_request(_add_headers)
 
-    from webui import api, views
-
     views.register(app)
     api.register(app)
+    health.register(app)
 
     if config.base_path:
         app.wsgi_app = _Below(app.wsgi_app, config.base_path)  # type: ignore[method-assign]
@@ -57,7 +62,7 @@ def create_app(config: Config) -> Flask:
 def _find_caller() -> AnyResponse | None:
     """Deny by default: a view without a mark of its own needs somebody signed in."""
     given = request.headers.get("X-Request-Id", "")
-    g.request_id = given if given.isalnum() and len(given) <= 64 else secrets.token_hex(8)
+    g.request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 
     view = None if request.endpoint is None else errors.app_view(request.endpoint)
     if request.endpoint in {None, "static"} or auth.is_public(view):

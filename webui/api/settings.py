@@ -1,0 +1,62 @@
+"""The defaults of all queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from pyworker.errors import InvalidArgument
+from webui.api import arguments, render
+from webui.api.arguments import Reader, Refused, boolean, seconds, text, whole
+from webui.pages import acting
+
+blueprint = Blueprint("settings", __name__)
+
+SETTINGS: dict[str, Reader] = {
+    "lease_seconds": seconds,
+    "max_attempts": whole,
+    "backoff_base_seconds": seconds,
+    "backoff_cap_seconds": seconds,
+    "finished_retention_seconds": seconds,
+    "failed_retention_seconds": seconds,
+    "events_retention_seconds": seconds,
+    "tick_interval_seconds": seconds,
+    "claim_floor": boolean,
+}
+
+
+@blueprint.get("/settings")
+def show() -> Response:
+    """The settings."""
+    arguments.query({})
+    with acting() as client:
+        return render.answer(render.settings(client.get_settings()))
+
+
+@blueprint.patch("/settings")
+def change() -> Response:
+    """Changes some of the settings, all or none."""
+    given = arguments.body({**SETTINGS, "reason": text})
+    reason = given.pop("reason", None)
+    if not given:
+        raise InvalidArgument(
+            "nothing is to be changed", hint=f"Give some of {', '.join(SETTINGS)}."
+        )
+    with acting() as client:
+        check_unchanged(render.settings(client.get_settings()))
+        now = client.set_settings(given, reason)
+    return render.answer(render.settings(now))
+
+
+def check_unchanged(now: dict[str, Any]) -> None:
+    """412 when If-Match names another state than the present one."""
+    if not request.if_match:
+        return
+    if render.etag(now) not in request.if_match:
+        raise Refused(
+            412,
+            "it was changed meanwhile",
+            "changed_meanwhile",
+            "Read it again and decide anew.",
+        )

@@ -1,0 +1,1 @@
+"""DESIGN's state machine in plain Python, and random calls that compare the database with it."""

@@ -69,7 +69,7 @@ begin
       from pg_stat_activity as session
       where (session.backend_xmin is not null or session.backend_xid is not null)
         and session.pid <> pg_backend_pid()
-        and session.backend_type <> 'autovacuum worker'
+        and session.backend_type is distinct from 'autovacuum worker'
     ),
     oldest as (
       select holding.*

@@ -114,12 +114,13 @@ def test_a_pooled_worker_polls_and_says_so(
             assert job.started_at is not None
             assert job.started_at - job.created_at < timedelta(seconds=2)
         assert worker.cover == "polling"
-        assert worker.metrics.ticks > 0
+        eventually(lambda: worker.metrics.ticks > 0)
         assert {loop.last_error for loop in worker.loops} == {None}
     assert "polling only" in caplog.text
     assert events(client, long).count("claimed") == 1
     held = client.conn.execute(
-        "select count(*) from pg_locks where locktype = 'advisory'"
+        "select count(*) from pg_locks join pg_database on pg_database.oid = database"
+        " where locktype = 'advisory' and datname = current_database()"
     ).fetchone()
     assert held == (0,), "a lock was left in somebody else's session"
     app.close()

@@ -88,6 +88,10 @@ chaos: venv ## Kill workers and servers, then check that no job was lost [ARGS='
 demo: venv ## See it work: make demo [ARGS=--once]
 	$(BIN)/rowlock demo $(ARGS)
 
+.PHONY: bench-claim
+bench-claim: venv ## What a claim costs with millions of jobs: make bench-claim [PG=18]
+	@$(BIN)/python -m bench.claim --pg $(PG)
+
 .PHONY: clean
 clean: ## Remove what the targets above made
 	rm -rf .venv .cache .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

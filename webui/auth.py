@@ -17,13 +17,15 @@ from urllib.parse import urlsplit
 from flask import Response, current_app, g, redirect, request, url_for
 from werkzeug.security import check_password_hash, generate_password_hash
 
-from pyworker.errors import NotAllowed
+from pyworker.errors import InvalidArgument, NotAllowed
 from webui.config import Config
 from webui.database import Database
 
 View = TypeVar("View", bound=Callable[..., Any])
 
 _RANKS = {"viewer": 1, "operator": 2, "admin": 3}
+
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
 
 # Compared with when there is no such account, so that the answer takes as long.
 _NOBODY = generate_password_hash("nobody's password")
@@ -124,11 +126,20 @@ def drop_session(response: Response) -> Response:
 
 
 def password_is_right(password: str, password_hash: str | None) -> bool:
+    password = password[:LONGEST_PASSWORD]
     right = check_password_hash(password_hash or _NOBODY, password)
     return right and password_hash is not None
 
 
 def hash_password(password: str) -> str:
+    """Raises InvalidArgument for a password that is too short."""
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise InvalidArgument(
+            "the password is too short"
+            if len(password) < SHORTEST_PASSWORD
+            else "the password is too long",
+            hint=f"{SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters.",
+        )
     return generate_password_hash(password)
 
 
@@ -178,7 +189,7 @@ def safe_path(target: str | None) -> str | None:
 
 
 def to_sign_in() -> Response:
-    here = request.full_path.rstrip("?") if request.method == "GET" else None
+    here = request.script_root + request.full_path.rstrip("?") if request.method == "GET" else None
     return cast(Response, redirect(url_for("sign_in.form", next=here), 303))
 
 

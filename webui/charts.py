@@ -24,6 +24,15 @@ class Series:
     name: str
     values: Sequence[float | None]
 
+    @property
+    def total(self) -> float:
+        return sum(value or 0 for value in self.values)
+
+    @property
+    def last(self) -> float | None:
+        """The latest value there is."""
+        return next((value for value in reversed(self.values) if value is not None), None)
+
 
 def bars(at: Sequence[datetime], series: Sequence[Series], title: str) -> Markup:
     """Stacked bars, the first series at the bottom."""

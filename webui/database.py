@@ -35,9 +35,9 @@ class Database:
         self._local = threading.local()
 
     @contextmanager
-    def as_web(self) -> Iterator[Client]:
+    def as_web(self, actor: str | None = None) -> Iterator[Client]:
         """A transaction that may check passwords, sessions and tokens, and nothing else."""
-        with self._transaction(WEB_ROLE, None) as client:
+        with self._transaction(WEB_ROLE, actor) as client:
             yield client
 
     @contextmanager

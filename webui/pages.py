@@ -6,14 +6,18 @@ browser asks for it again with the header X-Live and gets that part alone, or 30
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Flask, Response, make_response, redirect, render_template, request, url_for
+from flask import Flask, Response, g, make_response, redirect, render_template, request, url_for
 
-from pyworker.client import JsonText
+from pyworker.client import Client, JsonText
 from webui import auth
 
 # What a page says after a change: the code travels in the address, the words stay here.
@@ -23,17 +27,22 @@ NOTICES = {
     "cancel_requested": "The worker was asked to stop.",
     "made_due": "Due now.",
     "reprioritized": "Priority changed.",
-    "discarded": "Discarded.",
+    "discarded": "Discarded: the job is gone, its events stay.",
     "created": "Job created.",
     "exists": "The key is known: this is the job that has it.",
     "paused": "Paused: no job of the queue is claimed.",
     "resumed": "Resumed.",
+    "not_paused": "It was not paused.",
     "policy": "Policy saved.",
     "saved": "Settings saved.",
     "account": "Account saved.",
     "revoked": "Token revoked.",
     "ticked": "Maintenance has run.",
+    "signed_out": "Signed out.",
 }
+
+# At most so much of a document stands in a page; the whole is a link away.
+LONGEST_DOCUMENT = 100_000
 
 
 def register(app: Flask) -> None:
@@ -44,19 +53,45 @@ def register(app: Flask) -> None:
         number=number,
         pretty=pretty,
         visible=visible,
+        excerpt=excerpt,
+        typed=typed,
+        short=short,
+        compact=compact,
+        seconds=seconds,
     )
     app.context_processor(_context)
 
 
-def page(template: str, **context: Any) -> Response:
+@contextmanager
+def reading() -> Iterator[Client]:
+    """A transaction of whoever asks; a whole page's also counts what the navigation shows."""
+    who = auth.caller()
+    with auth.database().as_role(who.role, who.actor) as client:
+        if not request.headers.get("X-Live"):
+            g.dead = client.count_jobs({"status": "failed"}).jobs
+        yield client
+
+
+@contextmanager
+def acting() -> Iterator[Client]:
+    """A transaction of whoever asks, to change something: the database decides whether it may."""
+    who = auth.caller()
+    with auth.database().as_role(who.role, who.actor) as client:
+        yield client
+
+
+def page(template: str, status: int = 200, **context: Any) -> Response:
     """A whole page, or its live part when that is what the browser asks for."""
     live = context.get("live")
     if live and request.headers.get("X-Live"):
-        response = make_response(render_template(live, **context))
+        html = render_template(live, **context)
+        response = make_response(html, status)
         response.headers["Cache-Control"] = "private, no-cache"
-        response.add_etag()
-        return response.make_conditional(request)
-    return make_response(render_template(template, **context))
+        # How long ago something was is the browser's to count: it is no change.
+        still = re.sub(r"(<time[^>]*>)[^<]*", r"\1", html)
+        response.set_etag(hashlib.sha256(still.encode()).hexdigest()[:32])
+        return response.make_conditional(request) if status == 200 else response
+    return make_response(render_template(template, **context), status)
 
 
 def done(endpoint: str, notice: str | None = None, **values: Any) -> Response:
@@ -71,10 +106,12 @@ def _context() -> dict[str, Any]:
     theme = request.cookies.get("theme", "auto")
     return {
         "config": auth.config(),
-        "caller": auth.current(),
+        "who": auth.current(),
         "theme": theme if theme in {"light", "dark"} else "auto",
         "notice": NOTICES.get(request.args.get("notice", "")),
-        "here": request.full_path.rstrip("?"),
+        # Below the base path, since it goes back into forms and addresses.
+        "here": request.script_root + request.full_path.rstrip("?"),
+        "dead": g.get("dead", 0),
         "now": datetime.now(UTC),
     }
 
@@ -104,6 +141,32 @@ def span(value: timedelta | float | None) -> str:
     return f"{sign}{whole} s"
 
 
+_INTERVAL = re.compile(r"(?:(\d+) days? ?)?(?:(\d+):(\d\d):(\d\d(?:\.\d+)?))?")
+
+
+def seconds(text: str | None) -> timedelta | None:
+    """An interval as PostgreSQL writes it; None for what has months, and for none."""
+    found = _INTERVAL.fullmatch(text or "-")
+    if found is None:
+        return None
+    days, hours, minutes, rest = (float(part or 0) for part in found.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=rest)
+
+
+def typed(text: str | None) -> str:
+    """An interval as PostgreSQL writes it, as people type it: 1h30m."""
+    value = seconds(text)
+    if value is None:
+        return text or ""
+    left = value // timedelta(milliseconds=1)
+    parts = []
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
 def ago(value: datetime | None) -> str:
     """How far an instant lies from now: `5 s ago`, `in 2 h`."""
     if value is None:
@@ -123,11 +186,30 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}"
 
 
+def short(value: int) -> str:
+    """4,210 as it is, then 42k, 3.0M: for a tab."""
+    for size, unit in ((1_000_000, "M"), (10_000, "k")):
+        if value >= size:
+            count = value / (1_000_000 if unit == "M" else 1000)
+            return f"{count:.1f}{unit}" if count < 10 else f"{count:,.0f}{unit}"
+    return f"{value:,}"
+
+
 def pretty(value: Any) -> str:
     """A JSON document for reading."""
     if isinstance(value, JsonText):
         return str(value)
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def compact(value: Any) -> str:
+    """A JSON document on one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def excerpt(text: str, longest: int = LONGEST_DOCUMENT) -> tuple[str, bool]:
+    """The beginning of a long text, and whether something is missing."""
+    return (text, False) if len(text) <= longest else (text[:longest], True)
 
 
 def visible(text: str | None) -> str:

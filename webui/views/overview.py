@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, request, url_for
 
+from pyworker.client import Latency, Throughput
 from pyworker.errors import InvalidArgument
-from webui import auth, charts
-from webui.pages import page
+from webui import charts
+from webui.pages import page, reading
 
 blueprint = Blueprint("overview", __name__)
 
@@ -22,46 +24,56 @@ RANGES = {
 }
 
 
-@blueprint.get("/")
-def show() -> Response:
-    """Figures, charts, queues and what failed last; `range` and `queue` narrow the charts."""
+def choose_range() -> tuple[str, datetime, timedelta]:
+    """The time a chart covers, as the address says: its name, its begin, and a slot's width."""
     chosen = request.args.get("range", "1h")
     if chosen not in RANGES:
         raise InvalidArgument(
             f"range {chosen[:20]!r} is unknown", hint=f"It is one of {', '.join(RANGES)}."
         )
-    queue = request.args.get("queue") or None
     back, resolution = RANGES[chosen]
-    since = datetime.now(UTC) - back
+    return chosen, datetime.now(UTC) - back, resolution
 
-    who = auth.caller()
-    with auth.database().as_role(who.role, who.actor) as client:
+
+def flow_of(slots: Sequence[Throughput]) -> list[charts.Series]:
+    return [
+        charts.Series("succeeded", [slot.succeeded for slot in slots]),
+        charts.Series("failed", [slot.failed for slot in slots]),
+        charts.Series("retried", [slot.retried for slot in slots]),
+        charts.Series("lease lost", [slot.expired for slot in slots]),
+    ]
+
+
+def waits_of(slots: Sequence[Latency]) -> list[charts.Series]:
+    return [
+        charts.Series("wait p50", [slot.wait_p50 for slot in slots]),
+        charts.Series("wait p95", [slot.wait_p95 for slot in slots]),
+        charts.Series("run p50", [slot.run_p50 for slot in slots]),
+        charts.Series("run p95", [slot.run_p95 for slot in slots]),
+    ]
+
+
+@blueprint.get("/")
+def show() -> Response:
+    """Figures, charts, queues and what failed last; `range` and `queue` narrow the charts."""
+    chosen, since, resolution = choose_range()
+    queue = request.args.get("queue") or None
+    with reading() as client:
         stats = client.stats()
         queues = client.list_queues()
         flow = client.throughput(since, None, resolution, queue)
         waits = client.latency(since, None, resolution, queue)
         failures = client.failure_groups(since=datetime.now(UTC) - timedelta(hours=24), max_groups=5)
         checks = [check for check in client.health() if check.status != "ok"]
+        workers = client.list_workers()
         capabilities = client.capabilities()
 
-    flow_at = [slot.at for slot in flow]
-    flow_series = [
-        charts.Series("succeeded", [slot.succeeded for slot in flow]),
-        charts.Series("failed", [slot.failed for slot in flow]),
-        charts.Series("retried", [slot.retried for slot in flow]),
-        charts.Series("lease lost", [slot.expired for slot in flow]),
-    ]
-    wait_series = [
-        charts.Series("wait p50", [slot.wait_p50 for slot in waits]),
-        charts.Series("wait p95", [slot.wait_p95 for slot in waits]),
-        charts.Series("run p50", [slot.run_p50 for slot in waits]),
-        charts.Series("run p95", [slot.run_p95 for slot in waits]),
-    ]
+    flow_series, wait_series = flow_of(flow), waits_of(waits)
     return page(
         "overview/show.html",
         live="overview/_show.html",
         chosen=chosen,
-        ranges=RANGES,
+        ranges={name: url_for("overview.show", range=name, queue=queue) for name in RANGES},
         queue=queue,
         queues=queues,
         figures={(stat.name, stat.priority): stat for stat in stats},
@@ -69,11 +81,11 @@ def show() -> Response:
         waits=waits,
         flow_series=flow_series,
         wait_series=wait_series,
-        flow_chart=charts.bars(flow_at, flow_series, "Jobs ended, by outcome"),
-        wait_chart=charts.lines(
-            [slot.at for slot in waits], wait_series, "Seconds waited and run"
-        ),
+        flow_chart=charts.bars([slot.at for slot in flow], flow_series, "Jobs ended, by outcome"),
+        wait_chart=charts.lines([slot.at for slot in waits], wait_series, "Seconds waited and run"),
         failures=failures,
         checks=checks,
+        gone=[worker for worker in workers if worker.state == "gone"],
+        live_workers=sum(worker.state == "live" for worker in workers),
         capabilities=capabilities,
     )

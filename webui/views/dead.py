@@ -1,0 +1,50 @@
+"""Dead letters: failed jobs by what went wrong. What is done with them is `jobs.preview`'s."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from flask import Blueprint, Response, request
+
+from pyworker.errors import InvalidArgument
+from webui import forms
+from webui.filters import Filter
+from webui.pages import page, reading
+
+blueprint = Blueprint("dead", __name__)
+
+PERIODS = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days", "": "any time"}
+
+
+@blueprint.get("/dead")
+def groups() -> Response:
+    """Groups of failures, the largest first, of a queue, a kind and a time."""
+    chosen = Filter.of(request.args)
+    since = chosen.get("since")
+    if since not in PERIODS:
+        raise InvalidArgument(
+            f"since {since[:20]!r} is unknown",
+            hint=f"It is one of {', '.join(name for name in PERIODS if name)}.",
+        )
+    span = forms.span(since, "since")
+    with reading() as client:
+        found = client.failure_groups(
+            chosen.get("queue") or None,
+            chosen.get("kind") or None,
+            datetime.now(UTC) - span if span else None,
+            200,
+        )
+        queues = client.list_queues()
+        last = client.list_jobs({"status": "failed"}, None, 1).rows
+    # A group's jobs by its filter; when one looks at a time, those that failed before are not meant.
+    return page(
+        "dead/groups.html",
+        live="dead/_groups.html",
+        chosen=chosen,
+        groups=found,
+        jobs=sum(group.jobs for group in found),
+        capped=any(group.capped for group in found),
+        queues=queues,
+        periods=PERIODS,
+        last=last[0] if last else None,
+    )

@@ -29,14 +29,19 @@ declare
   v_back boolean := coalesce(p_backwards and p_cursor is not null, false);
   v_from queue.jobs;
   v_place text[];
+  v_ids bigint[];
   v_last bigint;
 begin
   if p_filter ? 'ids' then
+    v_ids := array(
+      select case when asked::text::numeric between 1 and 9223372036854775807 then asked::text::numeric::bigint end
+      from jsonb_array_elements(p_filter -> 'ids') as asked
+    );
     ids := array(
       select job.id
-      from jsonb_array_elements(p_filter -> 'ids') as asked
-        join queue.jobs as job on job.id = asked::text::numeric
-      where queue._job_matches(job, p_filter, v_now)
+      from queue.jobs as job
+      where job.id = any (v_ids)
+        and queue._job_matches(job, p_filter, v_now)
       order by job.id
       limit p_max_jobs
     );
@@ -69,66 +74,71 @@ begin
     end if;
   end if;
 
-  -- The place 10,000 rows on is sought only when the page did not fill.
+  -- The scan is read once, no further than it takes to fill the page; the place 10,000 rows on is asked for when it did not fill.
   case v_order
     when 'failed' then
-      ids := array(
-        select scan.id
-        from queue._scan_failed(v_from.finished_at, v_from.id, v_back) as scan
-        where queue._job_matches(scan, p_filter, v_now)
-        limit p_max_jobs
-      );
-      if cardinality(ids) < p_max_jobs then
-        select scan.id into v_last
-        from queue._scan_failed(v_from.finished_at, v_from.id, v_back) as scan
-        offset 9999
-        limit 1;
-      end if;
+      with scan as materialized (
+        select place.id, queue._job_matches(place, p_filter, v_now) as matches
+        from queue._scan_failed(v_from.finished_at, v_from.id, v_back) as place
+      ),
+      page as materialized (
+        select scan.id from scan where scan.matches limit p_max_jobs
+      )
+      select
+        array(select page.id from page),
+        case
+          when (select count(*) from page) < p_max_jobs
+            then (select scan.id from scan offset 9999 limit 1)
+        end
+      into ids, v_last;
     when 'running' then
-      ids := array(
-        select scan.id
-        from queue._scan_running(v_from.id, v_back) as scan
-        where queue._job_matches(scan, p_filter, v_now)
-        limit p_max_jobs
-      );
-      if cardinality(ids) < p_max_jobs then
-        select scan.id into v_last
-        from queue._scan_running(v_from.id, v_back) as scan
-        offset 9999
-        limit 1;
-      end if;
+      with scan as materialized (
+        select place.id, queue._job_matches(place, p_filter, v_now) as matches
+        from queue._scan_running(v_from.id, v_back) as place
+      ),
+      page as materialized (
+        select scan.id from scan where scan.matches limit p_max_jobs
+      )
+      select
+        array(select page.id from page),
+        case
+          when (select count(*) from page) < p_max_jobs
+            then (select scan.id from scan offset 9999 limit 1)
+        end
+      into ids, v_last;
     when 'queued' then
-      ids := array(
-        select scan.id
+      with scan as materialized (
+        select place.id, queue._job_matches(place, p_filter, v_now) as matches
         from queue._scan_queued(
             v_from.queue, v_from.priority, v_from.available_at, v_from.created_at, v_from.id,
             p_filter ->> 'queue', v_back
-          ) as scan
-        where queue._job_matches(scan, p_filter, v_now)
-        limit p_max_jobs
-      );
-      if cardinality(ids) < p_max_jobs then
-        select scan.id into v_last
-        from queue._scan_queued(
-            v_from.queue, v_from.priority, v_from.available_at, v_from.created_at, v_from.id,
-            p_filter ->> 'queue', v_back
-          ) as scan
-        offset 9999
-        limit 1;
-      end if;
+          ) as place
+      ),
+      page as materialized (
+        select scan.id from scan where scan.matches limit p_max_jobs
+      )
+      select
+        array(select page.id from page),
+        case
+          when (select count(*) from page) < p_max_jobs
+            then (select scan.id from scan offset 9999 limit 1)
+        end
+      into ids, v_last;
     else
-      ids := array(
-        select scan.id
-        from queue._scan_newest(v_from.id, v_back) as scan
-        where queue._job_matches(scan, p_filter, v_now)
-        limit p_max_jobs
-      );
-      if cardinality(ids) < p_max_jobs then
-        select scan.id into v_last
-        from queue._scan_newest(v_from.id, v_back) as scan
-        offset 9999
-        limit 1;
-      end if;
+      with scan as materialized (
+        select place.id, queue._job_matches(place, p_filter, v_now) as matches
+        from queue._scan_newest(v_from.id, v_back) as place
+      ),
+      page as materialized (
+        select scan.id from scan where scan.matches limit p_max_jobs
+      )
+      select
+        array(select page.id from page),
+        case
+          when (select count(*) from page) < p_max_jobs
+            then (select scan.id from scan offset 9999 limit 1)
+        end
+      into ids, v_last;
   end case;
 
   if cardinality(ids) = p_max_jobs then

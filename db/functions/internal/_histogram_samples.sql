@@ -15,60 +15,58 @@ stable
 as $$
   with timed as (
     select
-      case when rollup.event = 'claimed' then 30 else 31 end as place,
-      case when rollup.event = 'claimed' then 'rowlock_job_wait_seconds' else 'rowlock_job_run_seconds' end
-        as family,
-      case
-        when rollup.event = 'claimed' then 'From due to claimed'
-        else 'From claimed to its end, by outcome'
-      end as help,
-      jsonb_build_object('queue', rollup.queue, 'kind', rollup.kind)
-        || case
-          when rollup.event = 'claimed' then '{}'
-          when rollup.event = 'succeeded' then '{"outcome": "succeeded"}'
-          else '{"outcome": "failed"}'
-        end::jsonb as labels,
+      rollup.queue, rollup.kind,
+      case rollup.event when 'claimed' then '' when 'succeeded' then 'succeeded' else 'failed' end as outcome,
       rollup.bucket,
-      sum(rollup.events)::double precision as events,
+      sum(rollup.events) as events,
       sum(rollup.elapsed_seconds) as seconds
     from queue.rollups as rollup
     where rollup.grain = 'ever'
       and rollup.event in ('claimed', 'succeeded', 'failed', 'retry_scheduled')
       and rollup.bucket > 0
-    group by 1, 2, 3, 4, 5
+    group by 1, 2, 3, 4
   ),
   series as (
-    select
-      timed.place, timed.family, timed.help, timed.labels, sum(timed.events) as events,
-      sum(timed.seconds) as seconds
+    select timed.queue, timed.kind, timed.outcome, sum(timed.events) as events, sum(timed.seconds) as seconds
     from timed
-    group by 1, 2, 3, 4
+    group by 1, 2, 3
+  ),
+  sample as (
+    select
+      series.queue, series.kind, series.outcome, '_bucket' as suffix,
+      coalesce((queue._bucket_bounds())[bound.bucket + 1]::text, '+Inf') as le,
+      sum(coalesce(timed.events, 0)) over (
+        partition by series.queue, series.kind, series.outcome order by bound.bucket
+      )::double precision as value,
+      bound.bucket
+    from series
+      cross join generate_series(1, 17) as bound (bucket)
+      left join timed
+        on timed.queue = series.queue
+        and timed.kind = series.kind
+        and timed.outcome = series.outcome
+        and timed.bucket = bound.bucket
+    union all
+    select series.queue, series.kind, series.outcome, whole.suffix, null, whole.value, whole.place
+    from series
+      cross join lateral (
+        values ('_count', series.events::double precision, 18), ('_sum', series.seconds, 19)
+      ) as whole (suffix, value, place)
   )
   select
-    series.place, series.family, 'histogram', series.help, series.family || '_bucket',
-    series.labels || jsonb_build_object(
-      'le', coalesce((queue._bucket_bounds())[bound.bucket + 1]::text, '+Inf')
+    said.place, said.family, 'histogram', said.help, said.family || sample.suffix,
+    jsonb_strip_nulls(
+      jsonb_build_object(
+        'queue', sample.queue, 'kind', sample.kind, 'outcome', nullif(sample.outcome, ''), 'le', sample.le
+      )
     ),
-    (
-      select coalesce(sum(timed.events), 0)
-      from timed
-      where timed.family = series.family
-        and timed.labels = series.labels
-        and timed.bucket <= bound.bucket
-    ),
-    bound.bucket
-  from series
-    cross join generate_series(1, 17) as bound (bucket)
-  union all
-  select
-    series.place, series.family, 'histogram', series.help, series.family || '_count', series.labels,
-    series.events, 18
-  from series
-  union all
-  select
-    series.place, series.family, 'histogram', series.help, series.family || '_sum', series.labels,
-    series.seconds, 19
-  from series;
+    sample.value, sample.bucket
+  from sample
+    join (
+      values
+        (30, 'rowlock_job_wait_seconds', 'From due to claimed', true),
+        (31, 'rowlock_job_run_seconds', 'From claimed to its end, by outcome', false)
+    ) as said (place, family, help, is_wait) on said.is_wait = (sample.outcome = '');
 $$;
 
 comment on function queue._histogram_samples is 'Waiting and running times as cumulative histograms';

@@ -14,11 +14,14 @@ create table queue.rollups (
   elapsed_seconds double precision not null,
 
   primary key (grain, at, queue, kind, event, from_status, to_status, bucket),
-  constraint grain_is_known check (grain in ('minute', 'hour', 'ever')),
+  constraint grain_is_known
+    check (grain in ('minute', 'hour', 'ever', 'minute_of_all', 'hour_of_all')),
   constraint bucket_in_range check (bucket between 0 and 17)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
 comment on table queue.rollups is 'Transitions counted by minute, by hour and in all';
+comment on column queue.rollups.grain is
+  'Of all: every queue and kind in one, whose names are empty';
 comment on column queue.rollups.at is 'Start of the minute or hour; of ever, 1970';
 comment on column queue.rollups.from_status is 'Status before; empty for enqueued';
 comment on column queue.rollups.bucket is

@@ -51,12 +51,9 @@ begin
     )
     select
       grain.name,
-      case grain.name
-        when 'ever' then timestamptz 'epoch'
-        else date_trunc(grain.name, counted.at, 'UTC')
-      end,
-      counted.queue,
-      counted.kind,
+      coalesce(date_trunc(grain.unit, counted.at, 'UTC'), timestamptz 'epoch'),
+      case when grain.of_all then '' else counted.queue end,
+      case when grain.of_all then '' else counted.kind end,
       counted.event,
       counted.from_status,
       counted.to_status,
@@ -64,7 +61,14 @@ begin
       sum(counted.events),
       sum(counted.elapsed_seconds)
     from counted
-      cross join (values ('minute'), ('hour'), ('ever')) as grain (name)
+      cross join (
+        values
+          ('minute', 'minute', false),
+          ('hour', 'hour', false),
+          ('ever', null, false),
+          ('minute_of_all', 'minute', true),
+          ('hour_of_all', 'hour', true)
+      ) as grain (name, unit, of_all)
     group by 1, 2, 3, 4, 5, 6, 7, 8
     on conflict (grain, at, queue, kind, event, from_status, to_status, bucket) do update
     set events = rollup.events + excluded.events,

@@ -4,20 +4,16 @@ returns table (queue text, kind text, status text, jobs bigint)
 language sql
 stable
 as $$
-  select moved.queue, moved.kind, moved.status, sum(moved.jobs)::bigint
-  from (
-      select came.queue, came.kind, came.to_status as status, came.events as jobs
-      from queue.rollups as came
-      where came.grain = 'ever'
-        and came.to_status <> came.from_status
-      union all
-      select gone.queue, gone.kind, gone.from_status, -gone.events
-      from queue.rollups as gone
-      where gone.grain = 'ever'
-        and gone.to_status <> gone.from_status
-    ) as moved
-  where moved.status not in ('', 'gone')
-  group by moved.queue, moved.kind, moved.status
+  select rollup.queue, rollup.kind, moved.status, sum(moved.jobs)::bigint
+  from queue.rollups as rollup
+    cross join lateral (
+      values (rollup.to_status, rollup.events), (rollup.from_status, -rollup.events)
+    ) as moved (status, jobs)
+  where rollup.grain = 'ever'
+    and rollup.at = timestamptz 'epoch'
+    and rollup.to_status <> rollup.from_status
+    and moved.status not in ('', 'gone')
+  group by rollup.queue, rollup.kind, moved.status
   having sum(moved.jobs) > 0;
 $$;
 

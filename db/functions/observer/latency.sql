@@ -22,6 +22,8 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_span record;
@@ -36,14 +38,11 @@ begin
         rollup.event = 'claimed' as is_wait,
         rollup.bucket,
         sum(rollup.events)::double precision as events
-      from queue.rollups as rollup
-      where rollup.grain = v_span.grain
-        and rollup.at >= v_span.since
-        and rollup.at < v_span.until
-        and rollup.event in ('claimed', 'succeeded', 'failed', 'retry_scheduled')
+      from queue._counters(
+          v_span.grain, v_span.since, v_span.until, latency.queue, latency.kind
+        ) as rollup
+      where rollup.event in ('claimed', 'succeeded', 'failed', 'retry_scheduled')
         and rollup.bucket > 0
-        and (latency.queue is null or rollup.queue = latency.queue)
-        and (latency.kind is null or rollup.kind = latency.kind)
       group by 1, 2, 3
     ),
     summed as (

@@ -24,6 +24,8 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_span record;
@@ -39,12 +41,9 @@ begin
         rollup.from_status,
         rollup.to_status,
         sum(rollup.events) as events
-      from queue.rollups as rollup
-      where rollup.grain = v_span.grain
-        and rollup.at >= v_span.since
-        and rollup.at < v_span.until
-        and (throughput.queue is null or rollup.queue = throughput.queue)
-        and (throughput.kind is null or rollup.kind = throughput.kind)
+      from queue._counters(
+          v_span.grain, v_span.since, v_span.until, throughput.queue, throughput.kind
+        ) as rollup
       group by 1, 2, 3, 4
     )
     select

@@ -54,11 +54,11 @@ begin
     and step.cursor <> v_new::text;
 
   delete from queue.rollups as rollup
-  where rollup.grain = 'minute'
+  where rollup.grain in ('minute', 'minute_of_all')
     and rollup.at < v_now - interval '25 hours';
 
   delete from queue.rollups as rollup
-  where rollup.grain = 'hour'
+  where rollup.grain in ('hour', 'hour_of_all')
     and rollup.at < v_now - interval '92 days';
 
   return next;

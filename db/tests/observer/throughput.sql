@@ -3,9 +3,9 @@ select no_plan();
 
 -- Counters are laid down by hand: an hour ago, two jobs came and one succeeded; three hours ago one failed.
 insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
-select grain.name, date_trunc(grain.name, now() - past.ago, 'UTC'), 'email', past.kind, past.event, past.from_status,
-  past.to_status, 0, past.events, 0
-from (values ('minute'), ('hour')) as grain (name)
+select grain.unit || grain.of, date_trunc(grain.unit, now() - past.ago, 'UTC'), case grain.of when '' then 'email' else '' end,
+  case grain.of when '' then past.kind else '' end, past.event, past.from_status, past.to_status, 0, sum(past.events), 0
+from (values ('minute', ''), ('hour', ''), ('minute', '_of_all'), ('hour', '_of_all')) as grain (unit, of)
   cross join (
     values
       (interval '1 hour', 'send', 'enqueued', '', 'queued', 2),
@@ -16,7 +16,10 @@ from (values ('minute'), ('hour')) as grain (name)
       (interval '3 hours', 'sync', 'lease_expired', 'running', 'queued', 4),
       (interval '3 hours', 'sync', 'retry_scheduled', 'running', 'queued', 8),
       (interval '3 hours', 'sync', 'cancelled', 'queued', 'cancelled', 16)
-  ) as past (ago, kind, event, from_status, to_status, events);
+  ) as past (ago, kind, event, from_status, to_status, events)
+group by 1, 2, 3, 4, 5, 6, 7;
+insert into queue.rollups
+values ('ever', 'epoch', 'email', 'sync', 'failed', 'running', 'failed', 0, 1, 0);
 
 select results_eq(
   $$
@@ -34,6 +37,16 @@ select results_eq(
 select is(
   (select sum(enqueued) from queue.throughput(now() - interval '4 hours', queue => 'email', kind => 'sync')), 0::numeric,
   'A kind is counted by itself'
+);
+select results_eq(
+  $$ select sum(enqueued), sum(started), sum(retried) from queue.throughput(now() - interval '4 hours', queue => 'email') $$,
+  $$ values (2::numeric, 1::numeric, 8::numeric) $$,
+  'All kinds of a queue are counted together'
+);
+select results_eq(
+  $$ select sum(enqueued), sum(failed) from queue.throughput(now() - interval '4 hours', kind => 'sync') $$,
+  $$ values (0::numeric, 3::numeric) $$,
+  'A kind is counted in whatever queue it ran'
 );
 select is(
   (select sum(enqueued) from queue.throughput(now() - interval '4 hours', queue => 'none')), 0::numeric,

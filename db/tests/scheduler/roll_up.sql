@@ -62,6 +62,14 @@ select results_eq(
   'Under the minute and the hour that the event is dated'
 );
 select results_eq(
+  $$
+    select grain, queue, kind, event, events from queue.rollups
+    where grain like '%of_all' and event = 'claimed' order by grain
+  $$,
+  $$ values ('hour_of_all', '', '', 'claimed', 1::bigint), ('minute_of_all', '', '', 'claimed', 1) $$,
+  'And once more for all queues and kinds together'
+);
+select results_eq(
   $$ select *, pg_temp.ever('a') from queue.roll_up() $$, $$ values (0::bigint, false, 3::bigint) $$,
   'Once more counts nothing twice'
 );
@@ -130,7 +138,9 @@ select results_eq(
 insert into queue.rollups
 select grain, now() - age, 'q', 'old', 'claimed', 'queued', 'running', 0, 1, 0
 from (
-  values ('minute', interval '24 h'), ('minute', '26 h'), ('hour', '91 days'), ('hour', '93 days'), ('ever', '9 years')
+  values
+    ('minute', interval '24 h'), ('minute', '26 h'), ('hour', '91 days'), ('hour', '93 days'), ('ever', '9 years'),
+    ('minute_of_all', '24 h'), ('minute_of_all', '26 h'), ('hour_of_all', '91 days'), ('hour_of_all', '93 days')
 ) as old (grain, age);
 select queue.roll_up();
 select results_eq(
@@ -139,7 +149,8 @@ select results_eq(
   $$,
   $$
     values ('ever', now() - (now() - interval '9 years')), ('hour', now() - (now() - interval '91 days')),
-      ('minute', interval '1 day')
+      ('hour_of_all', now() - (now() - interval '91 days')), ('minute', interval '1 day'),
+      ('minute_of_all', interval '1 day')
   $$,
   'Minutes are kept for 25 hours, hours for 92 days, the rest for ever'
 );

@@ -85,7 +85,7 @@ values
   ('policies', 'backoff_in_range', 'backoff_cap = ''31 days''', 'and bounded'),
   ('policies', 'retention_in_range', 'failed_retention = ''1 s''', 'what ends can be looked at'),
   ('policies', 'retention_in_range', 'finished_retention = ''11 years''', 'but not for ever'),
-  ('rollups', 'grain_is_known', 'grain = ''week''', 'there are three grains'),
+  ('rollups', 'grain_is_known', 'grain = ''week''', 'a grain is a minute, an hour or ever'),
   ('rollups', 'bucket_in_range', 'bucket = 18', 'and 17 buckets'),
   ('accounts', 'account_is_a_name', 'account = ''Ann!''', 'an account is a name'),
   ('accounts', 'role_is_known', 'role = ''owner''', 'with one of three roles'),

@@ -1,0 +1,46 @@
+-- queue._counters: the rollups by minute or hour of a stretch of time, of one queue or kind or of all
+--
+-- Of all, one row stands for every queue and kind. Each minute or hour is a probe of its own, so that the rows of other queues are
+-- not read; which queues have a kind, the counts in all know. Callers turn sequential scans off.
+create or replace function queue._counters(
+  p_grain text,
+  p_since timestamptz,
+  p_until timestamptz,
+  p_queue text,
+  p_kind text
+)
+returns setof queue.rollups
+language sql
+stable
+as $$
+  select rollup.*
+  from (
+      select
+        case when p_queue is null and p_kind is null then p_grain || '_of_all' else p_grain end as grain,
+        case
+          when p_queue is not null then array[p_queue]
+          when p_kind is null then array['']
+          else array(
+            select distinct ever.queue
+            from queue.rollups as ever
+            where ever.grain = 'ever'
+              and ever.at = timestamptz 'epoch'
+              and ever.kind = p_kind
+          )
+        end as queues
+    ) as asked
+    cross join generate_series(
+      date_trunc(p_grain, p_since, 'UTC'), p_until - interval '1 microsecond', ('1 ' || p_grain)::interval
+    ) as slot (at)
+    cross join lateral (
+      select counted.*
+      from queue.rollups as counted
+      where counted.grain = asked.grain
+        and counted.at = slot.at
+        and counted.queue = any (asked.queues)
+        and (p_kind is null or counted.kind = p_kind)
+      offset 0
+    ) as rollup;
+$$;
+
+comment on function queue._counters is 'The rollups of a stretch of time, of one queue or kind or of all';

@@ -16,11 +16,12 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 import click
@@ -1088,12 +1089,214 @@ def worker(
     ).run_process()
 
 
+# -- the dashboard
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option("--base-path", default="", metavar="/PATH", help="Where a proxy serves it.")
+@click.option("-t", "--threads", type=click.IntRange(1, 200), default=8, show_default=True)
+@click.pass_context
+def web(ctx: click.Context, host: str, port: int, base_path: str, threads: int) -> None:
+    """Serve the dashboard and the HTTP API. Each thread has one database connection.
+
+    ROWLOCK_INSTANCE and ROWLOCK_INSTANCE_COLOUR name this installation on every page;
+    ROWLOCK_SECURE_COOKIES=1 where a proxy ends TLS; ROWLOCK_TRUSTED_HOSTS are the names to answer
+    to; ROWLOCK_PROXIES is how many proxies in front are believed.
+    """
+    from webui.config import Config
+    from webui.server import Server
+
+    location = _located(ctx)
+    logs.configure("DEBUG" if ctx.ensure_object(_Run).verbose else None)
+    server = Server(Config.from_environment(location.url, base_path=base_path), host, port, threads)
+    if not server.has_accounts:
+        click.echo(
+            "no account yet: rowlock account add NAME --role admin makes the first", err=True
+        )
+    click.echo(f"dashboard: {server.address}/", err=True)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, stop)
+    server.run()
+
+
+_DASHBOARD_ROLES = ("viewer", "operator", "admin")
+_ROLE = click.option(
+    "--role", type=click.Choice(_DASHBOARD_ROLES), default="viewer", show_default=True
+)
+_PASSWORD_STDIN = click.option(
+    "--password-stdin", is_flag=True, help="Read the password from standard input, not a prompt."
+)
+_DASHBOARD = click.option(
+    "--url", default="http://127.0.0.1:8000", show_default=True, help="Where the dashboard is."
+)
+
+
+def _password_hash(from_stdin: bool) -> str:
+    from webui.auth import hash_password
+
+    if from_stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+    else:
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    return hash_password(password)
+
+
+def _link(url: str, secret: str) -> str:
+    return f"{url.rstrip('/')}/sign-in/link/{secret}"
+
+
+@main.group()
+def account() -> None:
+    """Who may sign in to the dashboard."""
+
+
+@account.command("add")
+@click.argument("name")
+@_ROLE
+@_PASSWORD_STDIN
+@click.option("--link", "by_link", is_flag=True, help="No password: print a sign-in link instead.")
+@_DASHBOARD
+@_REASON
+@click.pass_context
+def account_add(
+    ctx: click.Context,
+    name: str,
+    role: str,
+    password_stdin: bool,
+    by_link: bool,
+    url: str,
+    reason: str | None,
+) -> None:
+    """Let somebody sign in. The password has 12 characters or more."""
+    db = _client(ctx)
+    password_hash = None if by_link else _password_hash(password_stdin)
+    db.create_account(name, role, password_hash, reason)
+    click.echo(f"account {logs.escape(name)} may sign in as {role}", err=True)
+    if by_link:
+        click.echo(_link(url, db.create_link(name, timedelta(days=1))))
+
+
+@account.command("passwd")
+@click.argument("name")
+@_PASSWORD_STDIN
+@_REASON
+@click.pass_context
+def account_passwd(ctx: click.Context, name: str, password_stdin: bool, reason: str | None) -> None:
+    """Give an account another password. Ends its sessions."""
+    db = _client(ctx)
+    db.set_account(name, password_hash=_password_hash(password_stdin), reason=reason)
+    click.echo(f"account {logs.escape(name)} has a new password", err=True)
+
+
+@account.command("role")
+@click.argument("name")
+@click.argument("role", type=click.Choice(_DASHBOARD_ROLES))
+@_REASON
+@click.pass_context
+def account_role(ctx: click.Context, name: str, role: str, reason: str | None) -> None:
+    """Give an account another role. Ends its sessions."""
+    _client(ctx).set_account(name, role=role, reason=reason)
+    click.echo(f"account {logs.escape(name)} is {role}", err=True)
+
+
+@account.command("disable")
+@click.argument("name")
+@_REASON
+@click.pass_context
+def account_disable(ctx: click.Context, name: str, reason: str | None) -> None:
+    """Let an account sign in no more. Ends its sessions."""
+    _client(ctx).set_account(name, disabled=True, reason=reason)
+    click.echo(f"account {logs.escape(name)} is disabled", err=True)
+
+
+@account.command("enable")
+@click.argument("name")
+@_REASON
+@click.pass_context
+def account_enable(ctx: click.Context, name: str, reason: str | None) -> None:
+    """Let a disabled account sign in again."""
+    _client(ctx).set_account(name, disabled=False, reason=reason)
+    click.echo(f"account {logs.escape(name)} is enabled", err=True)
+
+
+@account.command("list")
+@click.pass_context
+def account_list(ctx: click.Context) -> None:
+    """Every account."""
+    columns = ["account", "role", "has_password", "disabled_at", "sessions", "seen_at"]
+    _print_rows(ctx, _client(ctx).list_accounts(), columns, "no accounts")
+
+
+@account.command("link")
+@click.argument("name")
+@click.option("--lifetime", type=_duration, metavar="SPAN", default="10m", show_default=True)
+@_DASHBOARD
+@click.pass_context
+def account_link(ctx: click.Context, name: str, lifetime: timedelta, url: str) -> None:
+    """Print a link that signs an account in, once."""
+    click.echo(_link(url, _client(ctx).create_link(name, lifetime)))
+
+
+@main.group()
+def token() -> None:
+    """Secrets of programs that use the HTTP API."""
+
+
+@token.command("create")
+@click.argument("name")
+@click.option("--role", type=click.Choice(("producer", "worker", *_DASHBOARD_ROLES)), required=True)
+@click.option("--lifetime", type=_duration, metavar="SPAN", default="90d", show_default=True)
+@_REASON
+@click.pass_context
+def token_create(
+    ctx: click.Context, name: str, role: str, lifetime: timedelta, reason: str | None
+) -> None:
+    """Print a new token. It is shown this once."""
+    made = _client(ctx).create_token(name, role, lifetime, reason)
+    until = f", until {_cell(made.expires_at)}" if made.expires_at else ""
+    click.echo(f"token {made.id} with role {role}{until}", err=True)
+    if ctx.ensure_object(_Run).output == "table":
+        click.echo(made.secret)
+    else:
+        _print_one(ctx, made)
+
+
+@token.command("list")
+@click.pass_context
+def token_list(ctx: click.Context) -> None:
+    """Every token, without its secret."""
+    columns = ["id", "name", "role", "created_by", "expires_at", "revoked_at", "used_at"]
+    _print_rows(ctx, _client(ctx).list_tokens(), columns, "no tokens")
+
+
+@token.command("revoke")
+@click.argument("token_id", type=int)
+@_REASON
+@click.pass_context
+def token_revoke(ctx: click.Context, token_id: int, reason: str | None) -> None:
+    """Refuse a token from now on."""
+    _client(ctx).revoke_token(token_id, reason)
+    click.echo(f"token {token_id} is revoked", err=True)
+
+
 @main.command()
 @click.option("--once", is_flag=True, help="Run 500 jobs to their end, then print a summary.")
 @click.option("--workers", type=click.IntRange(2), default=3, show_default=True)
 @click.option("-t", "--threads", type=click.IntRange(1), default=8, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Of the dashboard; another where it is taken.",
+)
 @click.pass_context
-def demo(ctx: click.Context, once: bool, workers: int, threads: int) -> None:
+def demo(ctx: click.Context, once: bool, workers: int, threads: int, port: int) -> None:
     """See it work: jobs that fail, and that stop and kill their workers.
 
     On an embedded PostgreSQL, unless --database-url names a migrated database: one that stays and
@@ -1108,7 +1311,33 @@ def demo(ctx: click.Context, once: bool, workers: int, threads: int) -> None:
     if once:
         ctx.exit(show.once(url, workers=workers, threads=threads))
     where = "--embedded" if run.embedded else "--database-url ..."
-    ctx.exit(show.live(url, workers=workers, threads=threads, attach=f"rowlock {where} job list"))
+    ctx.exit(
+        show.live(
+            url,
+            workers=workers,
+            threads=threads,
+            attach=f"rowlock {where} job list",
+            dashboard=_demo_dashboard(url, port),
+        )
+    )
+
+
+def _demo_dashboard(url: str, port: int) -> str:
+    """Serves the dashboard beside; returns a link that signs in whoever opens it first."""
+    from webui.config import Config
+    from webui.server import Server
+
+    config = Config(database_url=url, instance="demo", colour="blue")
+    try:
+        server = Server(config, "127.0.0.1", port)
+    except InvalidArgument:
+        server = Server(config, "127.0.0.1", 0)
+    server.run_beside()
+    with client.connect(url, "demo") as conn:
+        db = Client(conn)
+        with suppress(WrongState):
+            db.create_account("demo", "admin", reason="rowlock demo")
+        return _link(server.address, db.create_link("demo", timedelta(days=1)))
 
 
 @main.command()

@@ -444,10 +444,12 @@ def _sum_up(
 # --------------------------------------------------------------------------------------------
 
 
-def live(url: str, *, workers: int = 3, threads: int = 8, attach: str = "") -> int:
+def live(
+    url: str, *, workers: int = 3, threads: int = 8, attach: str = "", dashboard: str = ""
+) -> int:
     """Makes jobs and shows what becomes of them, until Ctrl-C.
 
-    `attach` is how another terminal reaches the same database.
+    `attach` is how another terminal reaches the same database, `dashboard` how a browser does.
     """
     queue = "demo"
     chance = random.Random()
@@ -462,7 +464,9 @@ def live(url: str, *, workers: int = 3, threads: int = 8, attach: str = "") -> i
             reason="the demo leaves nothing for long",
         )
         history = _History(client, queue)
-        screen = _Screen(attach, log) if sys.stdout.isatty() else None
+        if dashboard:
+            click.echo(f"dashboard: {dashboard}")
+        screen = _Screen(attach, log, dashboard) if sys.stdout.isatty() else None
         say: Say = recent.append if screen else click.echo
         fleet = _Fleet(client, url, queue, workers, threads, log, say)
         try:
@@ -514,8 +518,9 @@ def _line(event: Event) -> str:
 class _Screen:
     """The live view: redrawn in place, on the terminal's other screen."""
 
-    def __init__(self, attach: str, log: Path) -> None:
+    def __init__(self, attach: str, log: Path, dashboard: str) -> None:
         self._attach = attach
+        self._dashboard = dashboard
         self._log = log
         sys.stdout.write("\x1b[?1049h\x1b[?25l")
 
@@ -536,6 +541,8 @@ class _Screen:
 
     def _head(self, client: Client, queue: str, history: _History) -> Iterator[str]:
         yield click.style("Rowlock", bold=True) + f"  Ctrl-C ends it. Look too: {self._attach}"
+        if self._dashboard:
+            yield f"Dashboard: {self._dashboard}"
         yield f"workers log to {self._log}"
         yield ""
         found = next((each for each in client.list_queues() if each.queue == queue), None)

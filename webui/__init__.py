@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from flask import Flask, Response, g, request
+from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.wrappers import Response as AnyResponse
 
 from webui import auth, errors, pages
 from webui.config import Config
 from webui.database import Database
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 _POLICY = "; ".join(
     [
@@ -39,6 +45,8 @@ def create_app(config: Config) -> Flask:
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = config.max_body
     app.config["MAX_FORM_MEMORY_SIZE"] = config.max_body
+    # The Host header is never believed beyond this, and no redirect is made from it.
+    app.config["TRUSTED_HOSTS"] = list(config.trusted_hosts) or None
     app.extensions["rowlock_config"] = config
     app.extensions["rowlock_database"] = Database(config)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -54,6 +62,10 @@ def create_app(config: Config) -> Flask:
     api.register(app)
     health.register(app)
 
+    if config.proxies:
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
+            app.wsgi_app, x_for=config.proxies, x_proto=config.proxies, x_host=0, x_prefix=0
+        )
     if config.base_path:
         app.wsgi_app = _Below(app.wsgi_app, config.base_path)  # type: ignore[method-assign]
     return app
@@ -91,13 +103,13 @@ def _add_headers(response: Response) -> Response:
 class _Below:
     """Serves an application below a path that a proxy passes on."""
 
-    def __init__(self, app: object, path: str) -> None:
+    def __init__(self, app: WSGIApplication, path: str) -> None:
         self._app = app
         self._path = path
 
-    def __call__(self, environ: dict[str, object], start_response: object) -> object:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = str(environ.get("PATH_INFO", ""))
         if path == self._path or path.startswith(self._path + "/"):
             environ["SCRIPT_NAME"] = self._path
             environ["PATH_INFO"] = path[len(self._path) :] or "/"
-        return self._app(environ, start_response)  # type: ignore[operator]
+        return self._app(environ, start_response)

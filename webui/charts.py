@@ -36,7 +36,9 @@ class Series:
 
 def bars(at: Sequence[datetime], series: Sequence[Series], title: str) -> Markup:
     """Stacked bars, the first series at the bottom."""
-    totals = [sum(value or 0 for value in slot) for slot in zip(*(s.values for s in series))]
+    totals = [
+        sum(value or 0 for value in slot) for slot in zip(*(s.values for s in series), strict=True)
+    ]
     most = _nice(max(totals, default=0))
     parts = [_grid(at, most, number)]
     width = (_WIDTH - _LEFT - _RIGHT) / max(len(at), 1)

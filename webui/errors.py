@@ -117,7 +117,7 @@ def _answer(
         return Response(message, status, mimetype="text/plain")
     page = render_template(
         template,
-        status=status,
+        code=status,
         phrase=HTTPStatus(status).phrase,
         message=message,
         hint=hint,

@@ -109,8 +109,7 @@ def _read_search(text: str) -> dict[str, Any]:
             if not re.fullmatch(r"#?[0-9]{1,19}", alone):
                 raise InvalidArgument(
                     f"{alone[:80]!r} is not a search",
-                    hint="Write kind:email.send, queue:billing, payload.user_id:42, "
-                    "or a job's id.",
+                    hint="Write kind:email.send, queue:billing, payload.user_id:42, or a job's id.",
                 )
             found.setdefault("ids", []).append(forms.job_id(alone))
             continue

@@ -15,9 +15,7 @@ from pyworker.errors import InvalidArgument
 _LARGEST = 2**63 - 1
 
 
-def whole(
-    value: str | None, name: str, low: int = 0, high: int = _LARGEST
-) -> int | None:
+def whole(value: str | None, name: str, low: int = 0, high: int = _LARGEST) -> int | None:
     """A whole number in ASCII digits; None when nothing was given."""
     if value is None or not value.strip():
         return None

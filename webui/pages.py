@@ -41,6 +41,9 @@ NOTICES = {
     "signed_out": "Signed out.",
 }
 
+# How a value that is not there reads.
+NONE = "\N{EN DASH}"
+
 # At most so much of a document stands in a page; the whole is a link away.
 LONGEST_DOCUMENT = 100_000
 
@@ -90,7 +93,9 @@ def page(template: str, status: int = 200, **context: Any) -> Response:
         # How long ago something was is the browser's to count: it is no change.
         still = re.sub(r"(<time[^>]*>)[^<]*", r"\1", html)
         response.set_etag(hashlib.sha256(still.encode()).hexdigest()[:32])
-        return response.make_conditional(request) if status == 200 else response
+        if status == 200:
+            response.make_conditional(request)
+        return response
     return make_response(render_template(template, **context), status)
 
 
@@ -122,7 +127,7 @@ def _context() -> dict[str, Any]:
 def span(value: timedelta | float | None) -> str:
     """`1.2 s`, `14 m 2 s`, `3 h 5 m`, `2 d 4 h`; a dash for none."""
     if value is None:
-        return "–"
+        return NONE
     seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
     if seconds < 0.0995:
@@ -170,7 +175,7 @@ def typed(text: str | None) -> str:
 def ago(value: datetime | None) -> str:
     """How far an instant lies from now: `5 s ago`, `in 2 h`."""
     if value is None:
-        return "–"
+        return NONE
     away = datetime.now(UTC) - value
     if abs(away) < timedelta(seconds=1):
         return "now"
@@ -179,11 +184,11 @@ def ago(value: datetime | None) -> str:
 
 def stamp(value: datetime | None) -> str:
     """An instant in full, UTC."""
-    return "–" if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
+    return NONE if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
 
 
 def number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
+    return NONE if value is None else f"{value:,.0f}"
 
 
 def short(value: int) -> str:

@@ -1,11 +1,8 @@
 // Live parts, ticks and keys. Every page works without this file.
 //
-// A live part is <div data-live="name" data-every="5">: it is asked for again by the page's own address
-// with the header X-Live, and answered with the part alone, or 304. It holds while the tab is hidden, a dialog is
-// open, a row is ticked, somebody types in it, or it is held by hand.
-
-const root = document.documentElement;
-root.classList.add("script");
+// A live part is <div data-live="name" data-every="5">: it is asked for again by the page's own address (or by
+// data-url) with the header X-Live, and answered with the part alone, or 304. It holds while the tab is hidden, a
+// dialog is open, a row is ticked, somebody types in it, or it is held by hand.
 
 // -- live parts
 
@@ -55,7 +52,7 @@ function swap(part, html) {
 async function refresh(part) {
   const headers = { "X-Live": part.dataset.live };
   if (part.dataset.etag) headers["If-None-Match"] = part.dataset.etag;
-  const address = new URL(location.href);
+  const address = new URL(part.dataset.url ?? location.href, location.href);
   address.searchParams.delete("notice");
   const response = await fetch(address, { headers, cache: "no-store", redirect: "manual" });
   if (response.type === "opaqueredirect" || response.status === 401) {
@@ -73,20 +70,20 @@ function follow(part) {
   const next = () => setTimeout(look, Math.min(every * 2 ** Math.min(failures, 4), 60000));
   async function look() {
     if (part.dataset.every === "0" || part.querySelector("[data-settled]")) {
-      say("ended: nothing changes any more");
+      say("Ended: nothing changes any more");
       return;
     }
     const reason = reasonToHold(part);
     if (reason) {
-      say(`paused: ${reason}`);
+      say(`Paused: ${reason}`);
     } else {
       try {
         await refresh(part);
         failures = 0;
-        say(`every ${every / 1000} s`);
+        say(`Live, every ${every / 1000} s`);
       } catch (error) {
         failures += 1;
-        say(`no answer (${error.message}), trying again`);
+        say(`No answer (${error.message}), trying again`);
       }
     }
     next();
@@ -100,8 +97,42 @@ for (const page of document.querySelectorAll("[data-retry]")) {
   const every = Number(page.dataset.retry) * 1000;
   setInterval(async () => {
     const answer = await fetch(location.href, { cache: "no-store" }).catch(() => null);
-    if (answer && answer.status !== 503) location.reload();
+    if (answer && answer.status !== 503) location.replace(location.href);
   }, every);
+}
+
+// -- how long ago: the browser's to count
+
+function span(seconds) {
+  if (seconds < 0.0995) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  for (const [size, name, lower, lowerName] of [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"]]) {
+    if (whole < size) continue;
+    const rest = Math.floor((whole % size) / lower);
+    return `${Math.floor(whole / size)} ${name}${rest ? ` ${rest} ${lowerName}` : ""}`;
+  }
+  return `${whole} s`;
+}
+
+function countTimes() {
+  if (document.hidden) return;
+  for (const time of document.querySelectorAll("time[datetime]:not([data-fixed])")) {
+    const away = (Date.now() - skew - Date.parse(time.dateTime)) / 1000;
+    const text = time.hasAttribute("data-since") ? span(Math.max(away, 0))
+      : Math.abs(away) < 1 ? "now" : away > 0 ? `${span(Math.round(away))} ago` : `in ${span(Math.round(-away))}`;
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+// How far this browser's clock is from the server's.
+const skew = Date.now() - (Date.parse(document.body.dataset.now) || Date.now());
+setInterval(countTimes, 1000);
+
+// A form that goes on by itself: many jobs, a thousand a step. Leaving the page stops it.
+for (const form of document.querySelectorAll("form[data-goes-on]")) {
+  for (const state of form.querySelectorAll("[data-goes-on-state]")) state.textContent = "Goes on by itself.";
+  setTimeout(() => form.requestSubmit(), 700);
 }
 
 // -- clicks and ticks, wherever they happen
@@ -109,7 +140,9 @@ for (const page of document.querySelectorAll("[data-retry]")) {
 let lastTick = null;
 
 document.addEventListener("click", (event) => {
-  const target = event.target.closest("[data-live-toggle], [data-copy], [data-opens], [data-tick-all], input[data-tick]");
+  const target = event.target.closest("[data-live-toggle], [data-copy], [data-opens], [data-closes], [data-tick-all], input[data-tick]");
+  for (const menu of document.querySelectorAll("details.menu[open]"))
+    if (!menu.contains(event.target)) menu.open = false;
   if (!target) return;
 
   if (target.matches("[data-live-toggle]")) {
@@ -118,12 +151,14 @@ document.addEventListener("click", (event) => {
       button.setAttribute("aria-pressed", String(held));
       button.textContent = held ? "Resume" : "Hold";
     }
-    say(held ? "paused: held" : "resumed");
+    say(held ? "Paused: held" : "Live");
   } else if (target.matches("[data-copy]")) {
     navigator.clipboard?.writeText(target.dataset.copy);
     target.textContent = "Copied";
   } else if (target.matches("[data-opens]")) {
     document.getElementById(target.dataset.opens)?.showModal();
+  } else if (target.matches("[data-closes]")) {
+    target.closest("dialog")?.close();
   } else if (target.matches("[data-tick-all]")) {
     for (const tick of ticks()) tick.checked = target.checked;
     countTicks();
@@ -150,6 +185,7 @@ function ticks() {
 function countTicks() {
   const ticked = ticks().filter((tick) => tick.checked).length;
   for (const place of document.querySelectorAll("[data-tick-count]")) place.textContent = ticked ? `${ticked} ticked` : "";
+  for (const all of document.querySelectorAll("[data-tick-all]")) all.checked = ticked > 0 && ticked === ticks().length;
 }
 
 // -- keys
@@ -172,7 +208,7 @@ function move(step) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.matches("input, textarea, select")) return;
+  if (event.target.matches?.("input:not([type=checkbox]), textarea, select")) return;
   if (localStorage.getItem("keys") === "off" && event.key !== "?") return;
   if (document.querySelector("dialog[open]")) return;
 
@@ -182,7 +218,12 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   const row = document.querySelector("tr[data-at]");
-  const act = (name) => document.querySelector(`[data-key="${name}"]:not(:disabled)`)?.click();
+  const act = (name) => {
+    const button = document.querySelector(`[data-key="${name}"]:not(:disabled)`);
+    const tick = row?.querySelector("input[data-tick]");
+    if (button?.form?.id === "ticked" && tick && !ticks().some((each) => each.checked)) tick.checked = true;
+    button?.click();
+  };
   switch (event.key) {
     case "g": pendingGo = true; setTimeout(() => (pendingGo = false), 1500); break;
     case "/": document.querySelector("[data-search]")?.focus(); break;
@@ -190,7 +231,10 @@ document.addEventListener("keydown", (event) => {
     case "j": move(1); break;
     case "k": move(-1); break;
     case "x": row?.querySelector("input[data-tick]")?.click(); break;
-    case "Enter": if (event.target === document.body || event.target.id === "main") row?.querySelector("a")?.click(); else return; break;
+    case "Enter":
+      if (!row || (event.target !== document.body && event.target.id !== "main")) return;
+      row.querySelector("a")?.click();
+      break;
     case "r": act("retry"); break;
     case "c": act("cancel"); break;
     case ".": document.querySelector("[data-live-toggle]")?.click(); break;

@@ -36,7 +36,6 @@ def groups() -> Response:
         )
         queues = client.list_queues()
         last = client.list_jobs({"status": "failed"}, None, 1).rows
-    # A group's jobs by its filter; when one looks at a time, those that failed before are not meant.
     return page(
         "dead/groups.html",
         live="dead/_groups.html",

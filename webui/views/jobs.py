@@ -10,7 +10,15 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from flask import Blueprint, Response, make_response, redirect, request, stream_with_context, url_for
+from flask import (
+    Blueprint,
+    Response,
+    make_response,
+    redirect,
+    request,
+    stream_with_context,
+    url_for,
+)
 
 from pyworker.client import (
     Attempt,
@@ -112,9 +120,11 @@ def index() -> Response:
         problem=problem,
         slow=status == 503,
         # Fewer than fit, and yet more to come: the page ended where 10,000 rows were read.
-        unfinished=len(found.rows) < size and (found.previous_cursor if backwards else found.next_cursor),
+        unfinished=len(found.rows) < size
+        and (found.previous_cursor if backwards else found.next_cursor),
         backwards=backwards,
-        queued_order=chosen.get("status") == "queued" or chosen.get("label") in {"ready", "scheduled", "retrying"},
+        queued_order=chosen.get("status") == "queued"
+        or chosen.get("label") in {"ready", "scheduled", "retrying"},
     )
 
 
@@ -160,7 +170,11 @@ def export(form: str) -> Response:
     query = Filter.of(request.args).to_query()
     with reading() as client:
         first = client.list_jobs(query, None, 200)
-    lines = _csv_lines(_all_jobs(query, first)) if form == "csv" else _json_lines(_all_jobs(query, first))
+    lines = (
+        _csv_lines(_all_jobs(query, first))
+        if form == "csv"
+        else _json_lines(_all_jobs(query, first))
+    )
     response = Response(
         stream_with_context(lines),
         mimetype="text/csv" if form == "csv" else "application/jsonl",
@@ -234,7 +248,9 @@ def _job_page(job_id: int, problem: RowlockError | None = None) -> Response:
             if not events:
                 raise
     if job is None:
-        return page("jobs/gone.html", 404, job_id=job_id, history=list(_history(events)), events=events)
+        return page(
+            "jobs/gone.html", 404, job_id=job_id, history=list(_history(events)), events=events
+        )
     with reading() as client:
         attempts = client.job_attempts(job_id)
     return page(
@@ -296,7 +312,9 @@ def _why_not(job: Job) -> dict[str, str]:
     reasons = {}
     finished = job.status in {"succeeded", "failed", "cancelled"}
     if job.status not in {"failed", "cancelled"}:
-        reasons["retry"] = f"Only a failed or cancelled job can be retried; this one is {job.status}."
+        reasons["retry"] = (
+            f"Only a failed or cancelled job can be retried; this one is {job.status}."
+        )
     if finished:
         reasons["cancel"] = f"The job is {job.status} already."
     elif job.cancel_requested_at:
@@ -317,14 +335,18 @@ def raw(job_id: str, part: str) -> Response:
     with reading() as client:
         job = client.get_job(forms.job_id(job_id))
     if part == "job":
-        value: Any = {
-            f.name: getattr(job, f.name) for f in fields(job) if f.name != "fence"
-        } | {"id": str(job.id)}
+        value: Any = {f.name: getattr(job, f.name) for f in fields(job) if f.name != "fence"} | {
+            "id": str(job.id)
+        }
     elif part in {"payload", "result", "headers"}:
         value = getattr(job, part)
     else:
         raise JobNotFound(f"a job has no {part[:20]!r}", hint="payload, result, headers or job.")
-    text = value if isinstance(value, JsonText) else json.dumps(value, indent=2, default=_plain, ensure_ascii=False)
+    text = (
+        value
+        if isinstance(value, JsonText)
+        else json.dumps(value, indent=2, default=_plain, ensure_ascii=False)
+    )
     return Response(text + "\n", mimetype="application/json")
 
 
@@ -386,7 +408,9 @@ def reprioritize(job_id: str) -> Response:
         raise InvalidArgument("no priority was given", hint="0 to 9, higher first.")
     reason = forms.reason()
     return _change(
-        job_id, "reprioritized", lambda client, number: client.reprioritize(number, priority, reason)
+        job_id,
+        "reprioritized",
+        lambda client, number: client.reprioritize(number, priority, reason),
     )
 
 
@@ -441,9 +465,7 @@ def change_many() -> Response:
     asked = bulk.Ask.of(request.form)
     arguments = bulk.arguments(asked.action)
     with acting() as client:
-        rows = client.bulk(
-            asked.action, asked.query, False, bulk.MOST, arguments, forms.reason()
-        )
+        rows = client.bulk(asked.action, asked.query, False, bulk.MOST, arguments, forms.reason())
     target = url_for("jobs.preview", **asked.after(rows))
     return make_response(redirect(target, 303))
 
@@ -483,7 +505,9 @@ def create() -> Response:
         with acting() as client:
             made = client.enqueue(
                 forms.given("kind") or "",
-                {} if payload is None and not forms.given("payload") else JsonText(forms.given("payload") or "{}"),
+                {}
+                if payload is None and not forms.given("payload")
+                else JsonText(forms.given("payload") or "{}"),
                 forms.given("queue"),
                 forms.whole(request.form.get("priority"), "priority", 0, 9),
                 forms.instant(request.form.get("available_at"), "due at"),

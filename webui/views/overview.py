@@ -63,7 +63,9 @@ def show() -> Response:
         queues = client.list_queues()
         flow = client.throughput(since, None, resolution, queue)
         waits = client.latency(since, None, resolution, queue)
-        failures = client.failure_groups(since=datetime.now(UTC) - timedelta(hours=24), max_groups=5)
+        failures = client.failure_groups(
+            since=datetime.now(UTC) - timedelta(hours=24), max_groups=5
+        )
         checks = [check for check in client.health() if check.status != "ok"]
         workers = client.list_workers()
         capabilities = client.capabilities()

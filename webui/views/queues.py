@@ -18,7 +18,11 @@ blueprint = Blueprint("queues", __name__)
 POLICY = (
     ("lease", "Lease", "how long a worker has before it must renew"),
     ("timeout", "Timeout", "how long one attempt may run"),
-    ("max_attempts", "Attempts", "runs before a job counts as failed; for jobs enqueued from now on"),
+    (
+        "max_attempts",
+        "Attempts",
+        "runs before a job counts as failed; for jobs enqueued from now on",
+    ),
     ("backoff_base", "Backoff, base", "the first wait after a failure; doubles each time"),
     ("backoff_cap", "Backoff, cap", "the longest wait after a failure"),
     ("finished_retention", "Keep succeeded and cancelled", "then they are removed"),

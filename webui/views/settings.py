@@ -62,7 +62,9 @@ def save() -> Response:
                 changed[name] = forms.span(value, label.lower())
         if (value := forms.given("max_attempts")) and value != now["max_attempts"]:
             changed["max_attempts"] = forms.whole(value, "attempts", 1, 100_000)
-        if (value := forms.given("claim_floor")) in {"true", "false"} and value != now["claim_floor"]:
+        if (value := forms.given("claim_floor")) in {"true", "false"} and value != now[
+            "claim_floor"
+        ]:
             changed["claim_floor"] = value == "true"
         client.set_settings(changed, forms.reason())
     return done("settings.show", "saved")
@@ -222,5 +224,7 @@ def _show_once(template: str, **context: Any) -> Response:
         secret = ""
     response = page(template, tabs=TABS, secret=secret, secret_kind=kind, **context)
     if secret:
-        response.delete_cookie(_ONCE, path=request.script_root + request.path, httponly=True, samesite="Strict")
+        response.delete_cookie(
+            _ONCE, path=request.script_root + request.path, httponly=True, samesite="Strict"
+        )
     return response

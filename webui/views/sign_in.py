@@ -48,7 +48,7 @@ def check() -> Response:
 @blueprint.get("/sign-in/link/<secret>")
 @auth.public
 def link(secret: str) -> str:
-    """A link from `rowlock account link`: asks for a click, so that a preview does not use it up."""
+    """A link of `rowlock account link`. Asks for a click: a preview must not use it up."""
     return render_template("sign_in/link.html", secret=secret)
 
 
@@ -58,9 +58,7 @@ def redeem(secret: str) -> Response:
     """Signs in whoever the link is for, once."""
     auth.check_same_origin()
     with auth.database().as_web() as client:
-        session = client.redeem_link(
-            secret, request.remote_addr, request.headers.get("User-Agent")
-        )
+        session = client.redeem_link(secret, request.remote_addr, request.headers.get("User-Agent"))
     if session is None:
         return _again(None, "The link has been used or is too old. Ask for a new one.", 401)
     return auth.keep_session(make_response(redirect(url_for("overview.show"), 303)), session)

@@ -53,7 +53,9 @@ begin
 
       if found then
         perform queue._check_same_job(v_job, enqueue.kind, v_payload);
-        return query select v_job.id, false;
+        job_id := v_job.id;
+        created := false;
+        return next;
         return;
       end if;
     end if;
@@ -100,7 +102,9 @@ begin
   );
   perform queue._wake(v_queue, v_available_at, v_now);
 
-  return query select v_job.id, true;
+  job_id := v_job.id;
+  created := true;
+  return next;
 end;
 $$;
 

@@ -20,7 +20,7 @@ declare
   v_left integer[];
   v_item record;
   v_answer record;
-  v_wake record;
+  v_due_at jsonb;
 begin
   perform queue._check_batch(enqueue_many.jobs);
 
@@ -33,11 +33,19 @@ begin
   ) as named
     cross join lateral queue._policy(named.queue, v_now) as policy;
 
-  -- Keys are taken in order, so that batches which share some wait for each other and never in a circle.
-  with item as (
+  with item as materialized (
     select
       nextval('queue.jobs_id_seq') as id,
-      asked.*
+      greatest(coalesce(asked.available_at, v_now + asked.delay, v_now), v_now) as available_at,
+      coalesce(asked.queue, 'default') as queue,
+      coalesce(asked.priority, 5) as priority,
+      coalesce(asked.payload, '{}') as payload,
+      coalesce(asked.headers, '{}') as headers,
+      coalesce(
+        asked.max_attempts,
+        (v_max_attempts -> coalesce(asked.queue, 'default'))::integer
+      ) as max_attempts,
+      asked.kind, asked.lease, asked.timeout, asked.idempotency_key, asked.ordinal
     from rows from (
       jsonb_to_recordset(enqueue_many.jobs) as (
         kind text, payload jsonb, queue text, priority smallint, available_at timestamptz,
@@ -49,33 +57,41 @@ begin
       idempotency_key, headers, ordinal
     )
   ),
-  created as (
+  keyless as (
+    insert into queue.jobs as job (
+      id, created_at, available_at, max_attempts, priority, queue, kind, lease, timeout, payload,
+      headers
+    )
+    overriding system value
+    select
+      item.id, v_now, item.available_at, item.max_attempts, item.priority, item.queue, item.kind,
+      item.lease, item.timeout, item.payload, item.headers
+    from item
+    where item.idempotency_key is null
+    returning job.id, job.kind, job.queue, job.priority, job.max_attempts, job.available_at,
+      job.idempotency_key
+  ),
+  -- Keys are taken in order, so that batches which share some wait for each other and never in a circle.
+  keyed as (
     insert into queue.jobs as job (
       id, created_at, available_at, max_attempts, priority, queue, kind, idempotency_key, lease,
       timeout, payload, headers
     )
     overriding system value
     select
-      item.id,
-      v_now,
-      greatest(coalesce(item.available_at, v_now + item.delay, v_now), v_now),
-      coalesce(
-        item.max_attempts,
-        (v_max_attempts -> coalesce(item.queue, 'default'))::integer
-      ),
-      coalesce(item.priority, 5),
-      coalesce(item.queue, 'default'),
-      item.kind,
-      item.idempotency_key,
-      item.lease,
-      item.timeout,
-      coalesce(item.payload, '{}'),
-      coalesce(item.headers, '{}')
+      item.id, v_now, item.available_at, item.max_attempts, item.priority, item.queue, item.kind,
+      item.idempotency_key, item.lease, item.timeout, item.payload, item.headers
     from item
-    order by coalesce(item.queue, 'default'), item.idempotency_key nulls first, item.ordinal
+    where item.idempotency_key is not null
+    order by item.queue, item.idempotency_key, item.ordinal
     on conflict do nothing
     returning job.id, job.kind, job.queue, job.priority, job.max_attempts, job.available_at,
       job.idempotency_key
+  ),
+  created as (
+    select keyless.* from keyless
+    union all
+    select keyed.* from keyed
   ),
   recorded as (
     insert into queue.job_events (
@@ -83,24 +99,36 @@ begin
     )
     select
       v_now, created.id, 0, 0, 'enqueued', 'queued', created.queue, created.kind, actor.name,
-      jsonb_strip_nulls(
-        jsonb_build_object(
-          'priority', created.priority,
-          'max_attempts', created.max_attempts,
-          'available_at', nullif(created.available_at, v_now),
-          'idempotency_key', created.idempotency_key,
-          'session_user', actor.session_user_name
-        )
-      )
+      jsonb_build_object('priority', created.priority, 'max_attempts', created.max_attempts)
+      || case
+        when created.available_at > v_now or created.idempotency_key is not null
+          or actor.session_user_name is not null
+          then jsonb_strip_nulls(
+            jsonb_build_object(
+              'available_at', nullif(created.available_at, v_now),
+              'idempotency_key', created.idempotency_key,
+              'session_user', actor.session_user_name
+            )
+          )
+        else '{}'
+      end
     from created
       cross join queue._actor() as actor
   )
   select
     array_agg(item.id order by item.ordinal),
     array_agg(created.id is not null order by item.ordinal),
-    array_agg(item.ordinal::integer order by coalesce(item.queue, 'default'), item.idempotency_key)
-      filter (where created.id is null)
-  into v_ids, v_created, v_left
+    array_agg(item.ordinal::integer order by item.queue, item.idempotency_key)
+      filter (where created.id is null),
+    (
+      select jsonb_object_agg(line.queue, line.available_at)
+      from (
+        select created.queue, min(created.available_at) as available_at
+        from created
+        group by created.queue
+      ) as line
+    )
+  into v_ids, v_created, v_left, v_due_at
   from item
     left join created on created.id = item.id;
 
@@ -126,21 +154,8 @@ begin
     v_created[v_item.ordinal] := v_answer.created;
   end loop;
 
-  for v_wake in
-    select
-      coalesce(item.value ->> 'queue', 'default') as queue,
-      min(
-        coalesce(
-          (item.value ->> 'available_at')::timestamptz,
-          v_now + (item.value ->> 'delay')::interval,
-          v_now
-        )
-      ) as available_at
-    from jsonb_array_elements(enqueue_many.jobs) as item
-    group by 1
-  loop
-    perform queue._wake(v_wake.queue, v_wake.available_at, v_now);
-  end loop;
+  perform queue._wake(line.key, line.value::timestamptz, v_now)
+  from jsonb_each_text(v_due_at) as line;
 
   return query
     select answered.ordinal::integer, answered.id, answered.created

@@ -108,6 +108,7 @@ _BY_SQLSTATE_CLASS: dict[str, type[RowlockError]] = {
 }
 
 _HINTS: dict[str, str] = {
+    "22P05": "No text here holds NUL, written \\u0000: remove it, or replace it by U+FFFD.",
     "42501": "The login needs one of the queue_* group roles.",
     "42883": "Run `rowlock migrate`: this database has no such function of Rowlock.",
     "3F000": "Run `rowlock migrate`: this database has no schema queue.",

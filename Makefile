@@ -1,10 +1,12 @@
-# `make help` lists everything. PG=15 (Debian's server), 16, 17 (from npm) or 18 (the embedded one).
+# `make help` lists everything. PG=15 (Debian's server), 16, 17 (from npm) or 18 (the embedded one);
+# JOBS processes run the tests, each with a server of its own.
 
 PYTHON ?= python3
 PG ?= $(if $(shell command -v apt-get),15,18)
 BIN := .venv/bin
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 ARGS ?=
+JOBS ?= 2
 
 DEBIAN_PACKAGES := python3-venv postgresql-15 postgresql-client-15 postgresql-15-pgtap \
   postgresql-15-plpgsql-check postgresql-15-cron libtap-parser-sourcehandler-pgtap-perl \
@@ -52,7 +54,7 @@ venv: .venv/installed ## Make the virtual environment
 
 .PHONY: test
 test: packages venv ## Run all tests on one PostgreSQL: make test [PG=16] [ARGS='-k claim']
-	PG=$(PG) $(BIN)/python -m pytest --cov --durations=10 --durations-min=3 $(COVERAGE) $(ARGS)
+	PG=$(PG) $(BIN)/python -m pytest --numprocesses=$(JOBS) --cov --durations=10 --durations-min=3 $(COVERAGE) $(ARGS)
 
 .PHONY: coverage
 coverage: ## Print which lines the last run on PG=15 left uncovered

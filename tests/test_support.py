@@ -154,12 +154,14 @@ def test_coverage_ignores_a_function_that_a_test_replaced(
     assert [one.count for one in profile.functions["queue.f()"].statements.values()] == [0, 0]
 
 
-def test_a_coverage_report_names_file_and_line(tmp_path: Path) -> None:
+def test_a_coverage_report_adds_processes_and_names_file_and_line() -> None:
     profile = Profile()
     statements = {0: Statement(2, "statement block", 3), 1: Statement(3, "RAISE", 0)}
     profile.functions["queue.claim(text)"] = Function("claim", "digest", statements)
-    profile.save(tmp_path / "report.json")
-    told = list(Profile.load(tmp_path / "report.json").report())
+    both = Profile.from_json(profile.to_json())
+    both.add(profile)
+    assert [one.count for one in both.functions["queue.claim(text)"].statements.values()] == [6, 0]
+    told = list(both.report())
     assert told[0].startswith(" 50.0 %  db/functions/worker/claim.sql: ")
     assert told[-1] == "PL/pgSQL: 50.0 % of 2 statements in 1 functions"
 
@@ -173,3 +175,12 @@ def test_a_server_of_ones_own_may_be_crashed(own_cluster: Cluster, database: Dat
     with mine.connect() as conn, database.connect() as other:
         assert conn.execute("select count(*) from queue.jobs").fetchone() == (0,)
         assert other.execute("select count(*) from queue.jobs").fetchone() == (0,)
+
+
+def test_a_prepared_transaction_does_not_keep_its_database(cluster: Cluster) -> None:
+    database = cluster.create()
+    with database.connect() as conn:
+        conn.execute("begin; select queue.enqueue('demo'); prepare transaction 'forgotten'")
+    cluster.drop(database)
+    with pytest.raises(psycopg.OperationalError, match="does not exist"):
+        database.connect()

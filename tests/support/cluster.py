@@ -156,15 +156,22 @@ class Cluster:
 
     def drop(self, database: Database) -> None:
         """Drops a database, whoever is connected; keeps what its functions ran for coverage."""
+        self._alive.pop(database.name, None)
         if self.profile is not None:
             self.profile.gather(database.url)
         with self._maintenance() as conn:
+            forgotten = conn.execute(
+                "select gid from pg_prepared_xacts where database = %s", [database.name]
+            ).fetchall()
+            if forgotten:  # not even force ends these
+                with database.connect() as inside:
+                    for (gid,) in forgotten:
+                        inside.execute(sql.SQL("rollback prepared {}").format(sql.Literal(gid)))
             conn.execute(
                 sql.SQL("drop database if exists {} with (force)").format(
                     sql.Identifier(database.name)
                 )
             )
-        self._alive.pop(database.name, None)
 
     @functools.cached_property
     def shared(self) -> Database:
@@ -189,7 +196,10 @@ class Cluster:
         """Ends the run: gathers what is left, stops the server or drops what it was lent."""
         try:
             for database in list(self._alive.values()):
-                self.drop(database)
+                if self._server is None:
+                    self.drop(database)
+                elif self.profile is not None:
+                    self.profile.gather(database.url)
         finally:
             if self._server is not None:
                 self._server.close()

@@ -142,6 +142,11 @@ class Counts:
     asserts: int = 0
     failed: int = 0
 
+    def add(self, other: Counts) -> None:
+        self.files += other.files
+        self.asserts += other.asserts
+        self.failed += other.failed
+
     def __str__(self) -> str:
         failed = f", {self.failed} failed" if self.failed else ""
         return f"pgTAP: {self.asserts} asserts in {self.files} files{failed}"

@@ -120,8 +120,16 @@ class Profile:
         except psycopg.Error as error:
             self.problems.append(f"{url}: {str(error).strip().splitlines()[0]}")
 
-    def save(self, path: Path = REPORT) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def add(self, other: Profile) -> None:
+        """Adds what another process of the same run has executed."""
+        self.problems += other.problems
+        for signature, theirs in other.functions.items():
+            ours = self.functions.setdefault(signature, theirs)
+            if ours is not theirs:
+                for number, statement in theirs.statements.items():
+                    ours.statements[number].count += statement.count
+
+    def to_json(self) -> str:
         functions = {
             signature: {
                 "name": f.name,
@@ -130,11 +138,11 @@ class Profile:
             }
             for signature, f in sorted(self.functions.items())
         }
-        path.write_text(json.dumps({"functions": functions, "problems": self.problems}, indent=1))
+        return json.dumps({"functions": functions, "problems": self.problems}, indent=1)
 
     @classmethod
-    def load(cls, path: Path = REPORT) -> Profile:
-        saved = json.loads(path.read_text())
+    def from_json(cls, text: str) -> Profile:
+        saved = json.loads(text)
         profile = cls()
         profile.problems = saved["problems"]
         for signature, f in saved["functions"].items():
@@ -167,7 +175,7 @@ def main() -> int:
     if not REPORT.exists():
         print("no coverage was measured: run make test (PostgreSQL 15 with plpgsql_check)")
         return 1
-    profile = Profile.load()
+    profile = Profile.from_json(REPORT.read_text())
     print("\n".join(profile.report()))
     if profile.percent < arguments.min:
         print(f"below the {arguments.min:g} % asked for")

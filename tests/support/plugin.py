@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support import pgtap, races
 from tests.support.cluster import Cluster, Connection, Database
+from tests.support.plpgsql_coverage import REPORT, Profile
 
 CLUSTER = pytest.StashKey[Cluster]()
+
+
+@dataclass
+class Told:
+    """What a run tells at its end; of `pytest -n 2`, what its two processes tell together."""
+
+    counts: pgtap.Counts = field(default_factory=pgtap.Counts)
+    profile: Profile | None = None
+    server: str | None = None
+
+    def add(self, other: Told) -> None:
+        self.counts.add(other.counts)
+        self.server = self.server or other.server
+        if other.profile is not None:
+            self.profile = self.profile or Profile()
+            self.profile.add(other.profile)
+
+    def to_json(self) -> str:
+        profile = None if self.profile is None else self.profile.to_json()
+        return json.dumps([asdict(self.counts), profile, self.server])
+
+    @classmethod
+    def from_json(cls, text: str) -> Told:
+        counts, profile, server = json.loads(text)
+        return cls(pgtap.Counts(**counts), profile and Profile.from_json(profile), server)
+
+
+TOLD = pytest.StashKey[Told]()
 
 
 def cluster_of(config: pytest.Config) -> Cluster:
@@ -37,7 +69,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[pgtap.COUNTS] = pgtap.Counts()
+    config.stash[TOLD] = told = Told()
+    config.stash[pgtap.COUNTS] = told.counts
     # A developer's own database must never be what a test finds.
     for name in list(os.environ):
         if name.startswith("PG") and name != "PG":
@@ -65,37 +98,47 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"{item.nodeid}: this server lacks {', '.join(missing)}")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """One of the processes of `pytest -n 2` has ended."""
+    told = getattr(node, "workeroutput", {}).get("rowlock")
+    if told is not None:
+        node.config.stash[TOLD].add(Told.from_json(told))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    cluster = session.config.stash.get(CLUSTER, None)
-    if cluster is None:
-        return
-    if "url" in vars(cluster):
-        _ = cluster.description
-    cluster.close()
-    profile = cluster.profile
-    if profile is not None and profile.functions:
-        profile.save()
-        if profile.percent < session.config.getoption("--plpgsql-fail-under"):
+    config = session.config
+    told = config.stash[TOLD]
+    cluster = config.stash.get(CLUSTER, None)
+    if cluster is not None and "url" in vars(cluster):
+        told.server = cluster.description
+        cluster.close()
+        told.profile = cluster.profile
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["rowlock"] = told.to_json()
+    elif told.profile is not None and told.profile.functions:
+        REPORT.parent.mkdir(parents=True, exist_ok=True)
+        REPORT.write_text(told.profile.to_json())
+        if told.profile.percent < config.getoption("--plpgsql-fail-under"):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    cluster = config.stash.get(CLUSTER, None)
-    counts = config.stash[pgtap.COUNTS]
-    if cluster is not None and cluster.profile is not None:
+    told = config.stash[TOLD]
+    if told.profile is not None:
         terminalreporter.section("PL/pgSQL coverage")
-        for line in cluster.profile.report():
+        for line in told.profile.report():
             terminalreporter.write_line(line)
         least = config.getoption("--plpgsql-fail-under")
-        if cluster.profile.percent < least:
+        if told.profile.percent < least:
             terminalreporter.write_line(f"FAILED: below the {least:g} % asked for", red=True)
-    if counts.files:
+    if told.counts.files:
         terminalreporter.section("pgTAP")
-        terminalreporter.write_line(str(counts))
-    if cluster is not None and "description" in vars(cluster):
-        terminalreporter.write_line(f"ran on {cluster.description}")
+        terminalreporter.write_line(str(told.counts))
+    if told.server is not None:
+        terminalreporter.write_line(f"ran on {told.server}")
 
 
 # -- fixtures --------------------------------------------------------------------------------------

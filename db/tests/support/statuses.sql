@@ -34,13 +34,34 @@ as $$
   from unnest('{queued,running,succeeded,failed,cancelled}'::text[]) as listed (status);
 $$;
 
--- How many rows of queue.jobs this transaction has read so far, by index or not.
-create function queue_tests.rows_read()
+-- How many rows, or index entries, of a table and its partitions this transaction has read so far.
+create function queue_tests.rows_read(of_table regclass default 'queue.jobs')
 returns bigint
 language sql
 volatile
 security definer
 as $$
-  select pg_stat_get_xact_tuples_returned('queue.jobs'::regclass)
-    + pg_stat_get_xact_tuples_fetched('queue.jobs'::regclass);
+  select
+    sum(
+      pg_stat_get_xact_tuples_returned(part.relid)
+      + pg_stat_get_xact_tuples_fetched(part.relid)
+      + (
+        select coalesce(sum(pg_stat_get_xact_tuples_returned(index.indexrelid)), 0)
+        from pg_index as index
+        where index.indrelid = part.relid
+      )
+    )::bigint
+  from pg_partition_tree(of_table) as part
+  where part.isleaf
+  having count(*) > 0
+  union all
+  select
+    pg_stat_get_xact_tuples_returned(of_table)
+    + pg_stat_get_xact_tuples_fetched(of_table)
+    + (
+      select coalesce(sum(pg_stat_get_xact_tuples_returned(index.indexrelid)), 0)::bigint
+      from pg_index as index
+      where index.indrelid = of_table
+    )
+  where not exists (select from pg_partition_tree(of_table));
 $$;

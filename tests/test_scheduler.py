@@ -15,7 +15,16 @@ import psycopg
 import pytest
 
 from tests.support.cluster import Cluster, Database
-from tests.support.interleave import Change, Missed, Mutant, Session, Stage, expect, stage_on
+from tests.support.interleave import (
+    FUNCTIONS,
+    Change,
+    Missed,
+    Mutant,
+    Session,
+    Stage,
+    expect,
+    stage_on,
+)
 
 Q = "q"
 
@@ -275,6 +284,48 @@ def retried_meanwhile(stage: Stage) -> None:
     expect(pruner.one("select deleted from queue.prune()") == 0, "a locked job was deleted")
     operator.commit()
     expect(pruner.one("select deleted from queue.prune()") == 0, "a queued job was deleted")
+
+
+def finished_again(stage: Stage, guard: str = "") -> None:
+    """A job that between the look and the lock was retried, ran and failed anew is a young one.
+
+    prune is made to wait there; `guard` is left out of it, to see the job deleted.
+    """
+    text = (FUNCTIONS / "scheduler" / "prune.sql").read_text()
+    for passage, other in (
+        ("  v_ctids := array(", "  perform pg_advisory_xact_lock(4711);\n\n  v_ctids := array("),
+        (guard, ""),
+    ):
+        assert passage == "" or text.count(passage) == 1
+        text = text.replace(passage, other) if passage else text
+    stage.admin.run(text)
+
+    stage.admin.enqueue(Q)
+    ((job_id, fence),) = stage.admin.claims(Q)
+    stage.admin.run("select queue.fail(%s, %s, 'E', fatal => true)", job_id, fence)
+    stage.admin.run(
+        """update queue.jobs set created_at = created_at - interval '1 year',
+             finished_at = finished_at - interval '1 year' where id = %s""",
+        job_id,
+    )
+    blocker, pruner = stage.session(), stage.session()
+    blocker.run("select pg_advisory_lock(4711)")
+    call = pruner.later("select deleted from queue.prune()")
+    stage.wait_until_blocked(pruner)
+    stage.admin.run("select queue.retry(%s)", job_id)
+    ((job_id, fence),) = stage.admin.claims(Q)
+    stage.admin.run("select queue.fail(%s, %s, 'E', fatal => true)", job_id, fence)
+    blocker.run("select pg_advisory_unlock(4711)")
+    expect(call.result(timeout=10) == [(0,)], "a job that has just failed was deleted")
+
+
+def test_a_job_that_failed_again_is_not_pruned(stage: Stage) -> None:
+    finished_again(stage)
+
+
+def test_prune_looks_again_when_it_has_the_lock(stage: Stage) -> None:
+    with pytest.raises(Missed):
+        finished_again(stage, "\n          and job.finished_at <= v_now - interval '1 minute'")
 
 
 def test_prune_waits_for_nobody(stage: Stage) -> None:

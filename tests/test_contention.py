@@ -5,11 +5,12 @@ Seeded: SEED=... replays the calls of each thread, though not how the threads in
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -40,14 +41,17 @@ def at_once(work: Callable[[int], Counter[str]]) -> Counter[str]:
 class Caller:
     """One session that calls whatever it likes on few jobs and few keys."""
 
-    def __init__(self, conn: Connection, seed: int) -> None:
+    def __init__(
+        self, conn: Connection, seed: int, clock: Iterator[int], tokens: deque[tuple[int, int]]
+    ) -> None:
         self._conn = conn
+        self._clock = clock
+        self._tokens = tokens  # anybody's: claims are answered by whoever comes
         self._dice = random.Random(seed)
-        self._tokens: list[tuple[int, int]] = []
 
     def step(self) -> None:
         dice = self._dice
-        calls = "enqueue enqueue_many claim claim settle settle answer renew progress"
+        calls = "enqueue enqueue_many enqueue_many claim claim settle settle answer renew progress"
         calls += " operate operate bulk reap prune expire"
         getattr(self, dice.choice(calls.split()))()
 
@@ -55,9 +59,10 @@ class Caller:
         return self._conn.execute(query, params).fetchall()
 
     def _some_tokens(self) -> list[tuple[int, int]]:
-        """Its own and wrong ones, in any order."""
+        """Latest and wrong ones, in any order."""
         dice = self._dice
-        tokens = dice.sample(self._tokens, min(len(self._tokens), dice.randint(0, 6)))
+        latest = list(self._tokens)
+        tokens = dice.sample(latest, min(len(latest), dice.randint(2, 12)))
         tokens += [(dice.randint(1, 40), dice.randint(1, 3)) for _ in range(dice.randint(1, 4))]
         dice.shuffle(tokens)
         return tokens
@@ -67,14 +72,17 @@ class Caller:
         self._run("select queue.enqueue('t', idempotency_key => %s)", key)
 
     def enqueue_many(self) -> None:
-        keys = [self._dice.choice("abcdefgh") for _ in range(8)]
+        # New keys all the time, and the same ones for all threads at about the same time.
+        time = next(self._clock) // THREADS
+        keys = [f"{time}{letter}" for letter in self._dice.sample("abcdefghijklmnop", 12)]
         jobs = [{"kind": "t", "idempotency_key": key} for key in keys]
         self._run("select queue.enqueue_many(%s)", json.dumps(jobs))
 
     def claim(self) -> None:
-        self._tokens += self._run(
+        rows = self._run(
             "select job_id, fence from queue.claim('w', max_jobs => %s)", self._dice.randint(1, 8)
         )
+        self._tokens.extend((job_id, fence) for job_id, fence in rows)
 
     def settle(self) -> None:
         verbs = ["complete", "complete", "fail", "snooze", "release", "accept_cancel"]
@@ -130,11 +138,14 @@ def test_calls_at_random_do_not_deadlock(database: Database, seed: int) -> None:
     with database.connect() as admin:
         admin.execute("update queue.settings set backoff_base = '1 ms', backoff_cap = '1 ms'")
 
+    clock = itertools.count()
+    tokens: deque[tuple[int, int]] = deque(maxlen=16)
+
     def work(thread: int) -> Counter[str]:
         told: Counter[str] = Counter()
         with database.connect() as conn:
             conn.execute("set deadlock_timeout = '10 ms'")
-            caller = Caller(conn, seed * THREADS + thread)
+            caller = Caller(conn, seed * THREADS + thread, clock, tokens)
             for _ in range(400):
                 try:
                     caller.step()

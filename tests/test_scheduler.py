@@ -467,6 +467,22 @@ def test_a_writer_puts_the_drop_off_and_others_write_on(stage: Stage) -> None:
     assert rotator.one("select dropped from queue.rotate_events()") == 3
 
 
+def test_a_default_partition_in_use_is_left_for_the_next_call(stage: Stage) -> None:
+    other, rotator = stage.session(), stage.session()
+    stage.admin.run(
+        """insert into queue.job_events (at, job_id, attempt, fence, event, to_status, queue, kind)
+           values (now() - interval '1 year', 1, 0, 0, 'enqueued', 'queued', 'q', 'old')"""
+    )
+    other.begin()
+    other.run("lock table queue.job_events_default in exclusive mode")
+    assert rotator.run("select created, dropped, note from queue.rotate_events()") == [
+        (0, 0, "the default partition could not be cleared: it is in use")
+    ]
+    other.rollback()
+    assert rotator.run("select created, dropped, note from queue.rotate_events()") == [(0, 0, None)]
+    assert stage.admin.run("select from queue.job_events_default") == []
+
+
 def test_two_rotations_at_once_make_each_day_once(stage: Stage) -> None:
     for (name,) in stage.admin.run(
         "select name from queue._event_days() order by name desc limit 5"

@@ -172,6 +172,24 @@ select is_empty(
   $$,
   'What was set aside has no event'
 );
+
+-- A conflict between transactions is no broken row: who asked is told, and asks again.
+create or replace function pg_temp.refuse() returns trigger language plpgsql as $$
+begin
+  raise exception 'conflict' using errcode = '40001';
+end $$;
+select throws_ok($$ select queue.reap() $$, '40001', null, 'A serialization failure is raised');
+create or replace function pg_temp.refuse() returns trigger language plpgsql as $$
+begin
+  raise exception 'conflict' using errcode = case
+    when old.id = current_setting('rowlock_test.first')::bigint then 'P0001' else '40P01'
+  end;
+end $$;
+select set_config('rowlock_test.first', min(id)::text, true) from expired;
+select throws_ok(
+  $$ select queue.reap() $$, '40P01', null, 'A deadlock too, when rows are taken one by one'
+);
+drop trigger broken on queue.jobs;
 set local client_min_messages = notice;
 
 -- The work is by what runs, not by what is kept.

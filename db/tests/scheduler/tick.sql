@@ -182,6 +182,15 @@ select results_eq(
   $$ values (1, '1 jobs could not be reaped: the server log says why') $$,
   'and it is recorded'
 );
+
+-- A conflict between transactions is no failure of the step.
+create or replace function pg_temp.refuse() returns trigger language plpgsql as $$
+begin
+  raise exception 'conflict' using errcode = '40001';
+end $$;
+select pg_temp.due('{reap}');
+select throws_ok($$ select queue.tick() $$, '40001', null, 'A serialization failure is raised, to be asked again');
+drop trigger refused on queue.jobs;
 set local client_min_messages = notice;
 
 set local role queue_producer;

@@ -142,7 +142,7 @@ class _Worker(Collector):
         labels = ["queue", "kind", "outcome"]
         yield _counter("rowlock_outcomes", "Outcomes settled", labels, metrics.outcomes)
         yield _counter(
-            "rowlock_stale_answers",
+            "rowlock_stale_writes",
             "Outcomes the database refused, their claim being lost",
             labels,
             metrics.stale_answers,

@@ -88,7 +88,10 @@ def _is_alive(conn: Connection) -> bool:
 
 def is_down(exc: Exception) -> bool:
     """Whether the database could not be reached, rather than refused or took too long."""
-    if not isinstance(exc, Unavailable):
+    cause = exc.__cause__
+    if not isinstance(exc, Unavailable) or not isinstance(cause, psycopg.Error):
         return False
-    # 57014 is a query that took too long; the rest of class 57 is a server going down or coming up.
-    return exc.sqlstate is None or (exc.sqlstate[:2] in {"08", "57"} and exc.sqlstate != "57014")
+    # Without a SQLSTATE nobody answered. 57014 is a query that took too long; the rest of class 57
+    # is a server going down or coming up.
+    state = cause.sqlstate
+    return state is None or (state[:2] in {"08", "57"} and state != "57014")

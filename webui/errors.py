@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from flask import Flask, Response, current_app, g, jsonify, make_response, render_template, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, SecurityError
 from werkzeug.routing import RequestRedirect
 
 from pyworker.errors import (
@@ -169,6 +169,12 @@ def _record_refusal(error: NotAllowed) -> None:
 def _http_error(error: HTTPException) -> Response:
     if isinstance(error, RequestRedirect):
         return cast(Response, error.get_response())
+    if isinstance(error, SecurityError):
+        # A Host that is not ours: no page, for its addresses would be made from it.
+        hint = "ROWLOCK_TRUSTED_HOSTS names the hosts that this dashboard answers to."
+        if request.path.startswith("/api/"):
+            return problem(400, error.description or "", hint=hint)
+        return Response(f"{error.description}\n{hint}\n", 400, mimetype="text/plain")
     status = error.code or 500
     response = _answer(status, error.description or "", None)
     if status == 405 and (allowed := getattr(error, "valid_methods", None)):

@@ -57,7 +57,8 @@ class Server:
                 ident="rowlock",
                 channel_timeout=30,
                 max_request_body_size=config.max_body + 1024 * 1024,
-                clear_untrusted_proxy_headers=config.proxies == 0,
+                # Nobody believes them unless they are counted, and /metrics wants to know of them.
+                clear_untrusted_proxy_headers=False,
             )
         except OSError as exc:
             raise InvalidArgument(

@@ -188,10 +188,8 @@ MAKERS: list[Maker] = [
 
 
 def warm(worker: Session) -> None:
-    """Two refreshes: the first ticks, the second finds the tick safe and has floors."""
-    for _ in range(2):
-        worker.refresh(Q)
-    expect("safe" in worker.floors, "no floor after two refreshes")
+    """The first refresh ticks, the second finds the tick safe and has floors."""
+    worker.raise_floors(Q)
 
 
 def finds_a_job(worker: Session) -> None:
@@ -215,9 +213,7 @@ def late_commit(maker: Maker) -> Callable[[Stage], None]:
         writer.commit()
         finds_a_job(worker)
         # And not because floors stood still for good.
-        worker.refresh(Q)
-        worker.refresh(Q)
-        expect(worker.floors["safe"] > safe, "the floor no longer moves")
+        worker.raise_floors(Q, beyond=safe)
 
     return script
 
@@ -440,8 +436,7 @@ def clock_steps_back(stage: Stage) -> None:
 def below_the_floor(stage: Stage) -> Session:
     """A session whose floor stands above a job, as after a clock that stepped back unnoticed."""
     worker = stage.session()
-    for _ in range(2):
-        worker.refresh(Q)
+    warm(worker)
     job_id = stage.admin.enqueue(Q)
     stage.admin.run(
         "update queue.jobs set available_at = now() - interval '1 minute' where id = %s", job_id
@@ -507,7 +502,7 @@ def old_snapshot(isolation: str) -> Callable[[Stage], None]:
 def more_queues_than_are_kept(stage: Stage) -> None:
     worker = stage.session()
     queues = [f"q{number}" for number in range(70)]
-    worker.refresh(queues[0])
+    worker.raise_floors(queues[0])
     for start in range(0, 70, 10):
         worker.refresh(*queues[start : start + 10])
     kept = set(worker.floors["queues"])
@@ -545,9 +540,7 @@ def long_open_writer(stage: Stage) -> None:
     expect(found == jobs, "jobs were missed or out of order")
     expect(worker.floors["safe"] == safe, "the floor passed a writer that is still open")
     writer.commit()
-    worker.refresh(Q)
-    worker.refresh(Q)
-    expect(worker.floors["safe"] > safe, "the floor still stands")
+    worker.raise_floors(Q, beyond=safe)
 
 
 def pooled(stage: Stage) -> None:
@@ -573,12 +566,11 @@ def kept_between_transactions(stage: Stage) -> None:
     warm(worker)
     first = worker.floor(Q)
     worker.claim(Q, 2)
-    worker.refresh(Q)
+    worker.raise_floors(Q, beyond=worker.floors["safe"])
     second = worker.floor(Q)
     expect(0 < first < second, "the floor did not move past the jobs that were claimed")
     worker.claim(Q, 2)
-    worker.refresh(Q)
-    worker.refresh(Q)
+    worker.raise_floors(Q, beyond=worker.floors["safe"])
     expect(
         worker.floor(Q) == worker.floors["safe"], "an empty line's floor is not the safe instant"
     )
@@ -799,8 +791,8 @@ MUTANTS = [
         (
             Change(
                 "enqueue_many",
-                "greatest(coalesce(item.available_at, v_now + item.delay, v_now), v_now)",
-                "coalesce(item.available_at, v_now + item.delay, v_now)",
+                "greatest(coalesce(asked.available_at, v_now + asked.delay, v_now), v_now)",
+                "coalesce(asked.available_at, v_now + asked.delay, v_now)",
             ),
         ),
         late_commit(enqueue_many_in_the_past),

@@ -561,8 +561,8 @@ MUTANTS = [
         "a batch wakes nobody",
         a_job_for_an_idle_worker(enqueue_many),
         "enqueue_many",
-        "    perform queue._wake(v_wake.queue, v_wake.available_at, v_now);\n",
-        "    null;\n",
+        "  perform queue._wake(line.key, line.value::timestamptz, v_now)\n",
+        "  perform line.key\n",
     ),
     mutant(
         "a resumed queue wakes nobody",

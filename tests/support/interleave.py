@@ -106,6 +106,17 @@ class Session:
         self.make_refresh_due()
         self.run("select queue._refresh_floors(%s)", list(queues))
 
+    def raise_floors(self, queue: str, beyond: int = 0) -> None:
+        """Refreshes until a tick later than `beyond` is safe: two times, if nobody else writes.
+
+        Any transaction of the cluster holds floors back, an autovacuum's too.
+        """
+        deadline = time.monotonic() + self.patience
+        self.refresh(queue)
+        while self.floors.get("safe", 0) <= beyond:
+            expect(time.monotonic() < deadline, "the floor does not move")
+            self.refresh(queue)
+
     def floor(self, queue: str, priority: int = 5) -> int:
         state = self.floors
         expect(queue in state.get("queues", {}), f"no floors for {queue}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         missing = [name for name in needs if name not in cluster_of(item.config).features]
         if missing:
             pytest.skip(f"{item.nodeid}: this server lacks {', '.join(missing)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, Any]:
+    """Cleans what tests with broken text have logged: a report must pass to another process."""
+    report = yield
+    report.sections = [(name, _encodable(text)) for name, text in report.sections]
+    if report.longrepr is not None and _encodable(report.longreprtext) != report.longreprtext:
+        report.longrepr = _encodable(report.longreprtext)
+    return report
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 @pytest.hookimpl(optionalhook=True)

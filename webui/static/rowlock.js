@@ -14,7 +14,7 @@ function reasonToHold(part) {
   if (document.hidden) return "hidden";
   if (document.querySelector("dialog[open]")) return "dialog";
   if (part.querySelector("input[type=checkbox]:checked")) return "selection";
-  if (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"))
+  if (part.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), textarea, select"))
     return "typing";
   return null;
 }

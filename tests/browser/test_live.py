@@ -1,0 +1,160 @@
+"""What moves by itself: an empty installation, a job on its way, ticks that stay, a pause."""
+
+from __future__ import annotations
+
+import re
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Board, Opener, Workers
+from tests.workers import eventually
+
+
+def state(page: Page) -> None:
+    """Waits until the page says that it follows."""
+    expect(page.locator("[data-live-state]")).to_have_text(re.compile("^Live"))
+
+
+def test_1_a_fresh_installation_says_how_to_begin(own_board: Board, visit: Opener) -> None:
+    page = visit("admin", "/", on=own_board, permissions=["clipboard-read", "clipboard-write"])
+
+    figures = page.locator("[data-figure]")
+    expect(figures).to_have_text(["0", "0", "0", "0", "0"])
+    expect(page.get_by_text("No jobs yet. Enqueue one:")).to_be_visible()
+    shown = page.locator(".empty code").inner_text()
+    page.get_by_role("button", name="Copy").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == shown
+
+    own_board.conn.execute(copied)
+    assert [job.kind for job in own_board.queue.list_jobs().rows] == ["email.send"]
+    expect(page.locator('[data-figure="ready"]')).to_have_text("1")
+
+
+def test_2_a_job_appears_and_is_followed_to_its_end(
+    board: Board, visit: Opener, queue: str, worker: Workers
+) -> None:
+    lists = visit("viewer", f"/jobs?queue={queue}")
+    expect(lists.get_by_text("No job matches.")).to_be_visible()
+    made = board.queue.enqueue("report.render", {"seconds": 4}, queue)
+    row = lists.locator(f'tr[data-row="{made.job_id}"]')
+    expect(row).to_contain_text("ready", timeout=3000)
+
+    page = visit("viewer", f"/jobs/{made.job_id}")
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_contain_text("ready")
+    percents: set[int] = set()
+    with worker(queue):
+        expect(heading).to_contain_text("running")
+        bar = page.get_by_role("progressbar")
+        while "succeeded" not in heading.inner_text():
+            if bar.count():
+                percents.add(int(bar.get_attribute("value") or 0))
+            page.wait_for_timeout(200)
+    assert len(percents) >= 2, percents
+    expect(page.locator(".timeline")).to_contain_text("100 % page 10 of 10")
+    expect(page.get_by_role("heading", name="Result")).to_be_visible()
+    expect(page.locator("[data-live-state]")).to_have_text(re.compile("^Ended"))
+    expect(row).to_contain_text("succeeded")
+
+
+def test_9_ticks_stay_while_the_list_waits(board: Board, visit: Opener, queue: str) -> None:
+    ids = [board.queue.enqueue("noop", queue=queue).job_id for _ in range(5)]
+    page = visit("operator")
+    page.clock.install()
+    page.goto(f"/jobs?queue={queue}")
+    for job_id in ids[:2]:
+        page.get_by_label(f"Tick job {job_id}").check()
+    expect(page.locator("[data-tick-count]")).to_have_text("2 ticked")
+
+    new = board.queue.enqueue("noop", queue=queue).job_id
+    for _ in range(3):
+        page.clock.run_for(2100)
+    expect(page.locator("[data-live-state]")).to_have_text("Paused: selection")
+    for job_id in ids:
+        expect(page.get_by_label(f"Tick job {job_id}")).to_be_checked(checked=job_id in ids[:2])
+    assert page.locator(f'tr[data-row="{new}"]').count() == 0
+
+    for job_id in ids[:2]:
+        page.get_by_label(f"Tick job {job_id}").uncheck()
+    page.clock.run_for(5100)
+    expect(page.locator(f'tr[data-row="{new}"]')).to_be_visible()
+    state(page)
+
+
+def test_9_focus_and_scroll_survive_a_refresh(board: Board, visit: Opener, queue: str) -> None:
+    ids = [board.queue.enqueue("noop", queue=queue).job_id for _ in range(40)]
+    page = visit("operator")
+    page.clock.install()
+    page.goto(f"/jobs?queue={queue}")
+    link = page.get_by_role("link", name=f"#{ids[5]}", exact=True)
+    link.focus()
+    scrolled = page.evaluate("scrollY")
+    assert scrolled > 0
+
+    new = board.queue.enqueue("noop", queue=queue).job_id
+    page.clock.run_for(5100)
+    expect(page.locator(f'tr[data-row="{new}"]')).to_be_attached()
+    expect(link).to_be_focused()
+    assert abs(page.evaluate("scrollY") - scrolled) < 60
+
+
+def test_a_list_that_is_held_does_not_move_until_resumed(
+    board: Board, visit: Opener, queue: str
+) -> None:
+    page = visit("viewer")
+    page.clock.install()
+    page.goto(f"/jobs?queue={queue}")
+    page.get_by_role("button", name="Hold").click()
+    board.queue.enqueue("noop", queue=queue)
+    page.clock.run_for(11_000)
+    expect(page.locator("[data-live-state]")).to_have_text("Paused: held")
+    expect(page.get_by_text("No job matches.")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    page.clock.run_for(5100)
+    expect(page.get_by_text("No job matches.")).to_have_count(0)
+
+
+def test_13_a_pause_is_told_everywhere_and_nothing_is_claimed(
+    board: Board, visit: Opener, queue: str, worker: Workers
+) -> None:
+    page = visit("operator", f"/queues/{queue}")
+    page.get_by_role("button", name="Pause…").click()
+    page.get_by_role("dialog").get_by_label("Reason").fill("the bank is down")
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("main")).to_contain_text("by operator: the bank is down")
+
+    job_id = board.queue.enqueue("noop", queue=queue).job_id
+    for path in ("/", "/queues", f"/jobs?queue={queue}"):
+        page.goto(path)
+        words = page.get_by_role("main")
+        expect(words, path).to_contain_text("the bank is down")
+        expect(words, path).to_contain_text("operator")
+    with worker(queue) as process:
+        eventually(lambda: board.queue.list_workers(), what="the worker is there")
+        assert process.popen.poll() is None
+        page.wait_for_timeout(1500)
+        assert board.queue.get_job(job_id).status == "queued"
+
+        page.goto(f"/queues/{queue}")
+        page.get_by_role("button", name="Resume").first.click()
+        eventually(lambda: board.queue.get_job(job_id).status == "succeeded")
+    expect(page.get_by_role("main")).not_to_contain_text("the bank is down")
+
+
+def test_the_page_of_a_job_works_in_the_dark_by_choice(
+    board: Board, visit: Opener, queue: str
+) -> None:
+    page = visit("viewer", "/", color_scheme="light")
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    light = page.evaluate(ground)
+    page.get_by_label("Theme").select_option("dark")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.goto("/jobs")
+    assert page.evaluate(ground) == dark
+    page.get_by_label("Theme").select_option("auto")
+    expect(page.locator("html")).to_have_attribute("data-theme", "auto")
+    assert page.evaluate(ground) == light
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(ground) == dark

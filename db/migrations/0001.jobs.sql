@@ -93,6 +93,12 @@ create index jobs_running on queue.jobs (queue, id) where status = 'running';
 create unique index jobs_idempotency on queue.jobs (queue, idempotency_key)
   where idempotency_key is not null;
 
-create index jobs_failed on queue.jobs (finished_at, id) where status = 'failed';
+-- How many wait for another attempt, without a look at the jobs; nothing that never failed is in it.
+create index jobs_retrying on queue.jobs (queue, available_at)
+  where status = 'queued' and error_type is not null;
+
+-- With what failures are grouped by.
+create index jobs_failed on queue.jobs (finished_at, id) include (queue, kind, error_group)
+  where status = 'failed';
 
 comment on table queue.jobs is 'One row a job. Written by the functions of schema queue alone.';

@@ -42,7 +42,7 @@ def index() -> Response:
         if not events:
             newest = client.list_events(None, {}, None, 1)
             top = newest[0].id if newest else 0
-        queues = client.list_queues()
+        queues = client.list_queues(0)
 
     return page(
         "events/list.html",

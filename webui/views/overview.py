@@ -60,7 +60,7 @@ def show() -> Response:
     queue = request.args.get("queue") or None
     with reading() as client:
         stats = client.stats()
-        queues = client.list_queues()
+        queues = client.list_queues(1000)
         flow = client.throughput(since, None, resolution, queue)
         waits = client.latency(since, None, resolution, queue)
         failures = client.failure_groups(

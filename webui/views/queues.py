@@ -34,7 +34,7 @@ POLICY = (
 def index() -> Response:
     """Every queue with jobs or a policy."""
     with reading() as client:
-        queues = client.list_queues()
+        queues = client.list_queues(1000)
     return page("queues/list.html", live="queues/_list.html", queues=queues)
 
 
@@ -46,7 +46,7 @@ def show(name: str) -> Response:
         policy = {setting.name: setting.value for setting in client.get_policy(name)}
         settings = {setting.name: setting.value for setting in client.get_settings()}
         queue = next(
-            (queue for queue in client.list_queues() if queue.queue == name),
+            (queue for queue in client.list_queues(1000) if queue.queue == name),
             QueueStatus(name, 0, 0, 0, 0, 0, None, False, None, None, None),
         )
         flow = client.throughput(since, None, resolution, name)

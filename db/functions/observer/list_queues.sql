@@ -1,8 +1,9 @@
 -- queue.list_queues: every queue in use, with how much waits in it
 --
--- ready: due; scheduled: due later; retrying: due later, after a failure; running; failed. Each count stops at 10,001; that of failed jobs does so
--- for all queues together, the last to fail. oldest_ready_age is how long the first job of the line has been due.
-create or replace function queue.list_queues()
+-- ready: due; scheduled: due later; retrying: due later, after a failure; running; failed. Each count stops one after count_to (0 to 10,000),
+-- that of failed jobs at the last 10,001 to fail of all queues together: how long this takes is how much it counts.
+-- oldest_ready_age is how long the first job of the line has been due. RL400 when count_to is out of range.
+create or replace function queue.list_queues(count_to integer default 10000)
 returns table (
   queue text,
   ready integer,
@@ -26,7 +27,10 @@ set jit = off
 as $$
 declare
   v_now timestamptz := clock_timestamp();
+  v_most integer := list_queues.count_to + 1;
 begin
+  perform queue._check_number('count_to', list_queues.count_to, 0, 10000);
+
   return query
     with dead as materialized (
       select recent.queue, count(*)::integer as failed
@@ -39,6 +43,11 @@ begin
         ) as recent
       group by recent.queue
     ),
+    line as materialized (
+      select level.queue, array_agg(level.priority) as priorities, min(level.first_at) as first_at
+      from queue._levels() as level
+      group by level.queue
+    ),
     named as (
       select in_use.queue from queue._queues() as in_use
       union
@@ -47,50 +56,61 @@ begin
     select
       named.queue,
       due.ready,
-      later.scheduled,
-      later.retrying,
+      later.jobs - failed_before.retrying,
+      failed_before.retrying,
       held.running,
-      coalesce(dead.failed, 0),
-      v_now - head.oldest,
+      least(coalesce(dead.failed, 0), v_most),
+      case when line.first_at <= v_now then v_now - line.first_at end,
       policy.queue is not null,
       policy.paused_by,
       policy.pause_reason,
       policy.paused_until
     from named
+      left join line on line.queue = named.queue
       cross join lateral (
         select count(*)::integer as ready
         from (
             select
-            from generate_series(0, 9) as level (priority)
+            from unnest(line.priorities) as level (priority)
               cross join lateral (
                 select
                 from queue.jobs as job
                 where job.status = 'queued'
                   and job.queue = named.queue
-                  and job.priority = level.priority::smallint
+                  and job.priority = level.priority
                   and job.available_at <= v_now
-                limit 10001
+                limit v_most
               ) as counted
-            limit 10001
+            limit v_most
           ) as counted
       ) as due
       cross join lateral (
-        select
-          count(*) filter (where counted.error_type is null)::integer as scheduled,
-          count(*) filter (where counted.error_type is not null)::integer as retrying
+        select count(*)::integer as retrying
         from (
-            select waiting.error_type
-            from generate_series(0, 9) as level (priority)
+            select
+            from queue.jobs as job
+            where job.status = 'queued'
+              and job.error_type is not null
+              and job.queue = named.queue
+              and job.available_at > v_now
+            limit v_most
+          ) as counted
+      ) as failed_before
+      cross join lateral (
+        select count(*)::integer as jobs
+        from (
+            select
+            from unnest(line.priorities) as level (priority)
               cross join lateral (
-                select job.error_type
+                select
                 from queue.jobs as job
                 where job.status = 'queued'
                   and job.queue = named.queue
-                  and job.priority = level.priority::smallint
+                  and job.priority = level.priority
                   and job.available_at > v_now
-                limit 10001
-              ) as waiting
-            limit 10001
+                limit v_most + failed_before.retrying
+              ) as counted
+            limit v_most + failed_before.retrying
           ) as counted
       ) as later
       cross join lateral (
@@ -100,23 +120,9 @@ begin
             from queue.jobs as job
             where job.status = 'running'
               and job.queue = named.queue
-            limit 10001
+            limit v_most
           ) as counted
       ) as held
-      cross join lateral (
-        select min(first.available_at) as oldest
-        from generate_series(0, 9) as level (priority)
-          cross join lateral (
-            select job.available_at
-            from queue.jobs as job
-            where job.status = 'queued'
-              and job.queue = named.queue
-              and job.priority = level.priority::smallint
-              and job.available_at <= v_now
-            order by job.available_at
-            limit 1
-          ) as first
-      ) as head
       left join dead on dead.queue = named.queue
       left join queue.policies as policy
         on policy.queue = named.queue

@@ -1,7 +1,7 @@
 -- queue.stats: the whole in a few numbers
 --
--- name: ready, scheduled, retrying, running, failed (of all queues; capped says that a count stopped at 10,001, so the number is at
--- least that), paused_queues, oldest_ready_seconds; the last also for each priority that has a ready job, since strict
+-- name: ready, scheduled, retrying, running, failed (of all queues together; capped says that the count stopped at 10,001, so there may be
+-- more), paused_queues, oldest_ready_seconds; the last also for each priority that has a ready job, since strict
 -- priority starves the lower ones.
 create or replace function queue.stats()
 returns table (name text, priority integer, value numeric, capped boolean)
@@ -17,49 +17,80 @@ declare
   v_now timestamptz := clock_timestamp();
 begin
   return query
-    with listed as materialized (
-      select item.* from queue.list_queues() as item
+    with level as materialized (
+      select item.* from queue._levels() as item
+    ),
+    failed_before as materialized (
+      select count(*) as jobs
+      from (
+          select
+          from (select distinct level.queue from level) as named
+            cross join lateral (
+              select
+              from queue.jobs as job
+              where job.status = 'queued'
+                and job.error_type is not null
+                and job.queue = named.queue
+                and job.available_at > v_now
+              limit 10001
+            ) as waiting
+          limit 10001
+        ) as counted
     )
-    select
-      counted.name,
-      null::integer,
-      coalesce(sum(counted.value), 0)::numeric,
-      coalesce(
-        case counted.name
-          when 'failed' then sum(counted.value) >= 10001
-          else bool_or(counted.value >= 10001)
-        end,
-        false
-      )
-    from (select) as once
-      left join listed on true
-      cross join lateral (
-        values
-          ('ready', listed.ready),
-          ('scheduled', listed.scheduled),
-          ('retrying', listed.retrying),
-          ('running', listed.running),
-          ('failed', listed.failed),
-          ('paused_queues', listed.paused::integer)
-      ) as counted (name, value)
-    group by counted.name;
+    select counted.name, null::integer, counted.jobs::numeric, counted.jobs >= 10001 and counted.name <> 'paused_queues'
+    from (
+        select 'ready' as name, count(*) as jobs
+        from (
+            select
+            from level
+              cross join lateral (
+                select
+                from queue.jobs as job
+                where job.status = 'queued'
+                  and job.queue = level.queue
+                  and job.priority = level.priority
+                  and job.available_at <= v_now
+                limit 10001
+              ) as due
+            limit 10001
+          ) as due
+        union all
+        select 'scheduled', count(*) - (select failed_before.jobs from failed_before)
+        from (
+            select
+            from level
+              cross join lateral (
+                select
+                from queue.jobs as job
+                where job.status = 'queued'
+                  and job.queue = level.queue
+                  and job.priority = level.priority
+                  and job.available_at > v_now
+                limit 20002
+              ) as later
+            limit 10001 + (select failed_before.jobs from failed_before)
+          ) as later
+        union all
+        select 'retrying', failed_before.jobs from failed_before
+        union all
+        select 'running', count(*)
+        from (select from queue.jobs as job where job.status = 'running' limit 10001) as held
+        union all
+        select 'failed', count(*)
+        from (select from queue.jobs as job where job.status = 'failed' limit 10001) as dead
+        union all
+        select 'paused_queues', count(*)
+        from queue.policies as policy
+        where policy.paused_at is not null
+          and coalesce(policy.paused_until > v_now, true)
+      ) as counted;
 
   return query
     with oldest as (
-      select level.priority, min(head.available_at) as available_at
-      from queue._queues() as named
-        cross join generate_series(0, 9) as level (priority)
-        cross join lateral (
-          select job.available_at
-          from queue.jobs as job
-          where job.status = 'queued'
-            and job.queue = named.queue
-            and job.priority = level.priority::smallint
-            and job.available_at <= v_now
-          order by job.available_at
-          limit 1
-        ) as head
-      group by grouping sets ((), (level.priority))
+      select level.priority::integer, min(level.first_at) as available_at
+      from queue._levels() as level
+      where level.first_at <= v_now
+      group by grouping sets ((), (level.priority::integer))
     )
     select
       'oldest_ready_seconds',

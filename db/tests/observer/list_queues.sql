@@ -63,6 +63,19 @@ select cmp_ok(
   'It reads what it counts, and no finished job'
 );
 
+select results_eq(
+  $$ select ready, scheduled, running, failed from queue.list_queues(20) where queue = 'many' $$,
+  $$ values (21, 21, 21, 21) $$,
+  'Or one after what the caller wants counted'
+);
+select results_eq(
+  $$ select queue, ready, scheduled, retrying, oldest_ready_age > '10 min' from queue.list_queues(0) where queue = 'busy' $$,
+  $$ values ('busy', 1, 1, 1, true) $$,
+  'Counting to nothing still tells of each whether there is any'
+);
+select throws_ok('select queue.list_queues(10001)', 'RL400', null, 'It counts to 10,000 at most');
+select throws_ok('select queue.list_queues(-1)', 'RL400', null, 'And not to less than nothing');
+
 set local role queue_worker;
 select throws_ok($$ select queue.list_queues() $$, '42501', null, 'A worker may not look');
 set local role queue_viewer;

@@ -12,14 +12,17 @@ select results_eq(
   $$,
   $$
     values
-      ('queue.jobs_failed', 'btree (finished_at, id) WHERE (status = ''failed''::text)', false),
+      ('queue.jobs_failed',
+        'btree (finished_at, id) INCLUDE (queue, kind, error_group) WHERE (status = ''failed''::text)', false),
       ('queue.jobs_idempotency', 'btree (queue, idempotency_key) WHERE (idempotency_key IS NOT NULL)', true),
       ('queue.jobs_pkey', 'btree (id)', true),
       ('queue.jobs_ready',
         'btree (queue, priority, available_at, created_at, id) WHERE (status = ''queued''::text)', false),
+      ('queue.jobs_retrying',
+        'btree (queue, available_at) WHERE ((status = ''queued''::text) AND (error_type IS NOT NULL))', false),
       ('queue.jobs_running', 'btree (queue, id) WHERE (status = ''running''::text)', false)
   $$,
-  'Jobs have the primary key, the claim order, the running ones, the keys, the failed ones, and no more'
+  'Jobs have the primary key, the claim order, the running ones, the keys, those to retry, the failed ones, and no more'
 );
 select results_eq(
   $$

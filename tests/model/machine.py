@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, LiteralString, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import psycopg
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from psycopg.rows import class_row
 
 from pyworker.client import Client, Connection, Event, Limits, NewJob, connect
-from pyworker.errors import RowlockError, translate
+from pyworker.errors import RowlockError
 from tests.model import state
 from tests.model.history import STANDING, instant, replay, violations
 from tests.model.state import Action, Answer, Job, Model, Policy, Refused, Settings, Tape, clean
@@ -88,14 +88,6 @@ class World:
         )
         for name in ("idle-0", "idle-1"):
             list(self[name].notifies(timeout=0))
-
-    def call(self, session: str, sql: LiteralString, *values: Any) -> list[Any]:
-        """What the client has no method for, with the client's errors."""
-        sent = [clean(value) if isinstance(value, str) else value for value in values]
-        try:
-            return self[session].execute(sql, sent).fetchall()
-        except psycopg.Error as exc:
-            raise translate(exc) from exc
 
     def now(self) -> datetime:
         row = self.reader.execute("select clock_timestamp()").fetchone()
@@ -833,12 +825,54 @@ class Rowlock(RuleBasedStateMachine):
     def discard(self, meant: Any, reason: str | None) -> None:
         job_id = self._job(*meant)
         answer, error = self.run(
-            lambda: self.world.call("main", "select queue.discard(%s, %s)", job_id, reason),
-            actor=self.main_actor,
+            lambda: self.client("main").discard(job_id, reason), actor=self.main_actor
         )
         wanted = self.judge(error, lambda: self.model.discard(job_id, reason))
         if wanted is not None:
-            assert answer == [(wanted,)]
+            assert answer == wanted
+
+    @rule(
+        action=st.sampled_from(list(state.BULK_STATUSES)),
+        filter=st.fixed_dictionaries(
+            {},
+            optional={
+                "status": st.sampled_from(["queued", "running", "failed", "cancelled"]),
+                "queue": queues,
+                "kind": st.sampled_from(KINDS),
+            },
+        ),
+        dry_run=st.booleans(),
+        delay=st.sampled_from([None, SECOND, timedelta(hours=1)]),
+        priority=st.sampled_from([0, 5, 9]),
+        reason=st.sampled_from([None, "because"]),
+    )
+    def bulk(
+        self,
+        action: str,
+        filter: dict[str, str],
+        dry_run: bool,
+        delay: timedelta | None,
+        priority: int,
+        reason: str | None,
+    ) -> None:
+        given: dict[str, Any] = {}
+        if action == "retry":
+            given = {"extra_attempts": 2} if delay is None else {"delay": delay}
+        elif action == "reprioritize":
+            given = {"priority": priority}
+        sent = {n: f"{v.seconds} s" if isinstance(v, timedelta) else v for n, v in given.items()}
+        answer, error = self.run(
+            lambda: self.client("main").bulk(action, filter, dry_run, 1000, sent, reason),
+            actor=self.main_actor,
+        )
+        assert error is None, error
+        told = [(row.job_id, row.outcome) for row in answer]
+        ids = [job_id for job_id, _ in told]
+        assert told == self.model.bulk(action, filter, dry_run, given, reason, ids)
+        assert all(row.note for row in answer if row.outcome == "skipped")
+        self.expected_wakes = {q for q in self.model.woken if q in self.holders}
+        for _, outcome in told:
+            self.coverage[f"bulk {outcome}"] += 1
 
     waiting = st.tuples(st.integers(0, 40), st.sampled_from(["queued", "queued", "any", "gone"]))
 

@@ -7,7 +7,7 @@ checks against the rule that DESIGN gives for it; everything else it predicts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,6 +21,16 @@ GRACE = timedelta(seconds=10)
 
 WAKE_HORIZON = timedelta(seconds=15)
 """Polling finds what is due later than this; what is due sooner is told to idle workers."""
+
+
+BULK_STATUSES = {
+    "retry": ["failed"],
+    "cancel": ["queued", "running"],
+    "run_now": ["queued"],
+    "reprioritize": ["queued"],
+    "discard": ["failed"],
+}
+"""Of jobs in which status a bulk action means, unless the filter names another."""
 
 
 class Refused(AssertionError):  # noqa: N818  mostly the right answer
@@ -671,6 +681,50 @@ class Model:
                 reason=self._reason(job, reason),
             )
         return Answer(job.id, job.status, job.attempt, job.available_at)
+
+    def bulk(
+        self,
+        action: str,
+        filter: Mapping[str, str],
+        dry_run: bool,
+        given: Mapping[str, Any],
+        reason: str | None,
+        told: Iterable[int],
+    ) -> list[tuple[int, str]]:
+        """One action on each job that matches, in id order; `told` are the ids of the answer."""
+        matched = [
+            job.id
+            for job in sorted(self.jobs.values(), key=lambda job: job.id)
+            if all(getattr(job, name) == value for name, value in filter.items())
+            and ("status" in filter or job.status in BULK_STATUSES[action])
+            and not (action == "reprioritize" and job.priority == given["priority"])
+            and not (action == "cancel" and job.worker and job.cancel_requested_at)
+            and not (
+                action == "run_now"
+                and job.status == "queued"
+                and self.tape.past(job.available_at, job.id not in told)
+            )
+        ]
+        if dry_run:
+            return [(job_id, "matched") for job_id in matched]
+        delay, extra = given.get("delay"), given.get("extra_attempts", 1)
+        act: dict[str, Callable[[int], Any]] = {
+            "retry": lambda job_id: self.retry(job_id, extra, delay, reason),
+            "cancel": lambda job_id: self.cancel(job_id, reason),
+            "run_now": lambda job_id: self.run_now(job_id, reason),
+            "reprioritize": lambda job_id: self.reprioritize(job_id, given["priority"], reason),
+            "discard": lambda job_id: self.discard(job_id, reason),
+        }[action]
+        outcomes = []
+        for job_id in matched:
+            try:
+                act(job_id)
+                outcomes.append((job_id, "changed"))
+            except Refused:
+                outcomes.append((job_id, "skipped"))
+        if matched:
+            self.act(f"bulk_{action}", filter.get("queue"), reason)
+        return outcomes
 
     def pause(
         self, queue: str, reason: str | None, until: datetime | None, paused_at: datetime

@@ -37,6 +37,8 @@ EVERYTHING = [
     ((2, "held"), ("snooze", {"delay": timedelta(days=4000)}), None),
 ]
 
+HOW = {"delay": None, "priority": 7, "reason": "because"}
+
 TOUR: list[tuple[str, dict[str, Any]]] = [
     ("start", {"jobs": [{"kind": "report", "max_attempts": n} for n in (5, 5, 1)], "floor": True}),
     ("enqueue", {"asked": {"kind": "report", "idempotency_key": "one"}, "past": None}),
@@ -96,6 +98,13 @@ TOUR: list[tuple[str, dict[str, Any]]] = [
     *(("tick", {"session": "main"}) for _ in range(4)),
     ("nonsense", {"case": REFUSED[0]}),
     ("undone", {"asked": [{"kind": "report"}], "said": ("complete", {}), "meant": (0, "held")}),
+    *(
+        ("bulk", {"action": action, "filter": {}, "dry_run": dry_run, **HOW})
+        for action in ("run_now", "retry", "reprioritize", "cancel")
+        for dry_run in (True, False)
+    ),
+    ("claim_any", {"session": 1, "most": 1, "floors": "raised"}),
+    ("settle_one", {"meant": (0, "held"), "said": ("fail", {"fatal": True}), "again": False}),
     ("discard", {"meant": (0, "failed"), "reason": None}),
     ("age", {"by": timedelta(days=31), "whom": "all", "which": 0, "then": "prune"}),
     ("rotate_events", {}),
@@ -115,7 +124,7 @@ SEEN = [
     *("settle accepted", "settle lost", "settle refused", "settle busy", "refused 55P03"),
     *("renew held", "renew lost", "renew stop", "progress held", "first answer repeated"),
     *("woken", "covered", "uncovered", "late commit", "followed", "counted", "tick reap"),
-    *("pruned", "events past retention"),
+    *("bulk matched", "bulk changed", "pruned", "events past retention"),
 ]
 
 

@@ -188,8 +188,11 @@ def test_many_at_once_double_nothing(stage: Stage) -> None:
 
     def ticks(session: Session) -> int:
         deleted = 0
-        until = time.monotonic() + 2.5
-        while time.monotonic() < until:
+        began = time.monotonic()
+        while time.monotonic() < began + 2.5 or (
+            time.monotonic() < began + 30
+            and session.one("select exists (select from queue.jobs where kind = 'old')")
+        ):
             step, processed, more = tick(session)
             if step == "prune":
                 deleted += processed
@@ -389,7 +392,7 @@ def reader_in_the_way(stage: Stage, look: str) -> None:
     created, dropped, note = call.result(timeout=30)[0]
     expect((created, dropped) == (0, 0), "something was dropped under a reader")
     expect("could not be dropped" in note, f"the note says {note}")
-    expect(longest < 0.5, f"an enqueue waited {longest:.1f} s for the rotation")
+    expect(longest < 0.8, f"an enqueue waited {longest:.1f} s for the rotation")
 
     reader.rollback()
     expect(
@@ -414,7 +417,7 @@ def test_a_reader_puts_the_drop_off_and_no_enqueue_waits(stage: Stage, look: str
 def days_held_one_by_one(stage: Stage) -> None:
     """Each day has a reader of its own: all waiting is done before writers are shut out."""
     reader, producer, rotator = stage.session(), stage.session(), stage.session()
-    old_days(stage, 12)
+    old_days(stage, 20)
     producer.enqueue(Q)
     reader.begin()
     # All but the oldest, which is dropped at once.
@@ -426,7 +429,7 @@ def days_held_one_by_one(stage: Stage) -> None:
     call = rotator.later("select dropped from queue.rotate_events()")
     longest = longest_enqueue(stage, producer, call)
     call.result(timeout=30)
-    expect(longest < 0.5, f"an enqueue waited {longest:.1f} s for the rotation")
+    expect(longest < 0.8, f"an enqueue waited {longest:.1f} s for the rotation")
     reader.rollback()
 
 
@@ -449,7 +452,7 @@ def test_a_reader_puts_new_days_off_and_no_enqueue_waits(stage: Stage) -> None:
     created, note = call.result(timeout=30)[0]
     assert created == 0
     assert "could not be attached" in note
-    assert longest < 0.5
+    assert longest < 0.8
     reader.rollback()
     assert rotator.run("select created, note from queue.rotate_events()") == [(3, None)]
 
@@ -461,7 +464,7 @@ def test_a_writer_puts_the_drop_off_and_others_write_on(stage: Stage) -> None:
     writer.begin()
     writer.enqueue(Q)
     call = rotator.later("select dropped from queue.rotate_events()")
-    assert longest_enqueue(stage, producer, call) < 0.5
+    assert longest_enqueue(stage, producer, call) < 0.8
     assert call.result(timeout=30) == [(0,)]
     writer.commit()
     assert rotator.one("select dropped from queue.rotate_events()") == 3

@@ -69,6 +69,10 @@ class Database:
         self._local.conn = conn
         return conn
 
+    def close(self) -> None:
+        """Closes this thread's connection."""
+        self._forget()
+
     def _forget(self) -> None:
         conn: Connection | None = getattr(self._local, "conn", None)
         self._local.conn = None

@@ -84,11 +84,14 @@ class Server:
 
 
 def _has_accounts(config: Config, *, must_know: bool) -> bool:
+    database = Database(config)
     try:
-        with Database(config).as_role("admin", "") as client:
+        with database.as_role("admin", "") as client:
             return any(account.disabled_at is None for account in client.list_accounts())
     except Unavailable:
         if must_know:
             raise
         log.warning("the database does not answer: pages will say so until it does")
         return True
+    finally:
+        database.close()

@@ -19,7 +19,8 @@ PERIODS = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days", "": "any time"}
 @blueprint.get("/dead")
 def groups() -> Response:
     """Groups of failures, the largest first, of a queue, a kind and a time."""
-    chosen = Filter.of(request.args)
+    names = ("queue", "kind", "since")
+    chosen = Filter.of({name: request.args.get(name, "") for name in names})
     since = chosen.get("since")
     if since not in PERIODS:
         raise InvalidArgument(
@@ -34,7 +35,7 @@ def groups() -> Response:
             datetime.now(UTC) - span if span else None,
             200,
         )
-        queues = client.list_queues()
+        queues = client.list_queues(0)
         last = client.list_jobs({"status": "failed"}, None, 1).rows
     return page(
         "dead/groups.html",

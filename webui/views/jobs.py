@@ -42,7 +42,7 @@ from pyworker.errors import (
 )
 from webui import auth, bulk, forms
 from webui.filters import Filter
-from webui.pages import acting, done, page, reading
+from webui.pages import acting, done, page, pretty, reading, visible
 
 blueprint = Blueprint("jobs", __name__)
 
@@ -93,7 +93,7 @@ def index() -> Response:
         query = chosen.to_query()
         with reading() as client:
             found = client.list_jobs(query, cursor, size, backwards)
-            queues = client.list_queues()
+            queues = client.list_queues(1000)
             tabs = _tabs(client, chosen, queues)
             if chosen.without("status", "queue", "kind") and not cursor:
                 total = client.count_jobs(query)
@@ -143,7 +143,7 @@ def _tabs(client: Client | None, chosen: Filter, queues: Sequence[QueueStatus]) 
                 jobs = client.count_jobs({**place, **narrowed}).jobs
             elif not kind:
                 each = [getattr(q, place["label"]) for q in of]
-                jobs, capped = sum(each), any(count >= 10001 for count in each)
+                jobs, capped = sum(each), any(count > 1000 for count in each)
         tabs.append(Tab(name, place, jobs, capped, chosen.place == place))
     return tabs
 
@@ -479,15 +479,14 @@ def new() -> Response:
     values: dict[str, str] = {"queue": "default", "payload": "{}", "priority": "5"}
     like = request.args.get("like")
     with reading() as client:
-        queues = client.list_queues()
+        queues = client.list_queues(0)
         job = client.get_job(forms.job_id(like)) if like else None
     if job:
         values = {
             "kind": job.kind,
             "queue": job.queue,
-            "payload": json.dumps(job.payload, indent=2, ensure_ascii=False)
-            if not isinstance(job.payload, JsonText)
-            else str(job.payload),
+            # The escape that shows a misleading character is one of JSON's too.
+            "payload": visible(pretty(job.payload)),
             "priority": str(job.priority),
             "max_attempts": str(job.max_attempts),
             "lease": f"{job.lease.total_seconds():g}s" if job.lease else "",
@@ -519,7 +518,7 @@ def create() -> Response:
             )
     except (InvalidArgument, TooLarge, KeyReused) as error:
         with reading() as client:
-            queues = client.list_queues()
+            queues = client.list_queues(0)
         status = {InvalidArgument: 400, TooLarge: 413, KeyReused: 422}[type(error)]
         return page(
             "jobs/new.html",

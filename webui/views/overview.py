@@ -19,7 +19,7 @@ RANGES = {
     "15m": (timedelta(minutes=15), timedelta(minutes=1)),
     "1h": (timedelta(hours=1), timedelta(minutes=1)),
     "6h": (timedelta(hours=6), timedelta(minutes=5)),
-    "24h": (timedelta(hours=24), timedelta(minutes=20)),
+    "24h": (timedelta(hours=24), timedelta(hours=1)),
     "7d": (timedelta(days=7), timedelta(hours=3)),
 }
 

@@ -98,7 +98,7 @@ class Process:
     """A `rowlock` command that runs on; its output is in a file."""
 
     def __init__(self, url: str, *words: str, **environment: str) -> None:
-        self._output: IO[bytes] = tempfile.TemporaryFile()
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed in `close`
         self.popen = subprocess.Popen(
             command(*words),
             cwd=ROOT,

@@ -78,6 +78,7 @@ def make_history(api: Api, conn: Connection) -> None:
     lost, _ = claimed(priority=9)
     conn.execute("select queue_tests.expire_lease(%s)", [lost])
     client.reap()
+    claimed()
     client.pause("billing", "r")
     while client.roll_up().more:
         pass

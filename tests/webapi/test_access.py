@@ -248,6 +248,7 @@ def test_accounts_are_made_changed_and_disabled(api: Api) -> None:
     assert api.call("POST", "/accounts", "admin", made).status_code == 201
     assert api.call("POST", "/accounts", "admin", made).status_code == 409
     assert api.call("PATCH", "/accounts/bob", "admin", {"role": "operator"}).status_code == 204
+    assert api.call("PATCH", "/accounts/bob", "admin", {"reason": "r"}).status_code == 422
     link = api.call("POST", "/accounts/bob/links", "admin", {"lifetime_seconds": 60})
     assert link.status_code == 201
     (bob,) = api.get("/accounts", "admin")["data"]

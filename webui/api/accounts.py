@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from pyworker.errors import InvalidArgument
 from webui import auth
 from webui.api import arguments, render
 from webui.api.arguments import Reader, boolean, seconds, text
@@ -40,6 +41,8 @@ def create() -> Response:
 def change(account: str) -> Response:
     """Another role or password, disabled or enabled again; either ends its sessions."""
     given = arguments.body({**CHANGE, "disabled": boolean})
+    if given.keys() <= {"reason"}:
+        raise InvalidArgument("nothing is to be changed", hint="Give role, password or disabled.")
     with acting() as client:
         client.list_accounts()
     given = _hashed(given)

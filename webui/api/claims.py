@@ -28,12 +28,14 @@ from webui.api.arguments import (
     text,
     texts,
     whole,
+    within,
 )
 from webui.pages import acting
 
 blueprint = Blueprint("claims", __name__)
 
-CLAIM: dict[str, Reader] = {"job_id": identifier, "fence": whole}
+FENCE = within(0, 2**31 - 1)
+CLAIM: dict[str, Reader] = {"job_id": identifier, "fence": FENCE}
 OUTCOME: dict[str, Reader] = {
     **CLAIM,
     "outcome": choice("complete", "fail", "snooze", "release", "accept_cancel"),
@@ -83,7 +85,7 @@ def settle() -> Response:
 @blueprint.post("/jobs/<job_id>/progress")
 def progress(job_id: str) -> Response:
     """How far a handler is."""
-    given = arguments.body({"fence": whole, "percent": whole, "message": text}, required=["fence"])
+    given = arguments.body({"fence": FENCE, "percent": whole, "message": text}, required=["fence"])
     job = path_id(job_id)
     with acting() as client:
         verdict = client.progress(job, **given)

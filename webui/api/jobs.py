@@ -142,11 +142,15 @@ def events(job_id: str) -> Response:
     has."""
     given = arguments.query({"after": identifier, "wait": within(0, _LONGEST_WAIT), "limit": LIMIT})
     job, limit = path_id(job_id), given.get("limit", 50)
-    found = _events(job, given.get("after"), limit)
-    if not found and given.get("wait"):
+    after, wait = given.get("after"), given.get("wait", 0)
+    with acting() as client:
+        found = client.list_events(job, None, after, limit)
+        if not found and (wait or after is None):
+            client.get_job(job)  # Raises when there is no such job: nothing will happen to it.
+    if not found and wait:
         with _seat():
-            found = _wait_for_events(job, given.get("after"), limit, given["wait"])
-    last = found[-1].id if found else given.get("after")
+            found = _wait_for_events(job, after, limit, wait)
+    last = found[-1].id if found else after
     return render.answer(
         {
             "data": found,
@@ -158,21 +162,14 @@ def events(job_id: str) -> Response:
     )
 
 
-def _events(job_id: int, after: int | None, limit: int) -> list[Event]:
-    with acting() as client:
-        found = client.list_events(job_id, None, after, limit)
-        if not found and after is None:
-            client.get_job(job_id)  # Raises when there is no such job.
-    return found
-
-
 def _wait_for_events(job_id: int, after: int | None, limit: int, wait: int) -> list[Event]:
     """Looks again and again, each time in a transaction of its own: none is held while waiting."""
     ends = time.monotonic() + wait
     found: list[Event] = []
     while not found and (left := ends - time.monotonic()) > 0:
         time.sleep(min(_LOOK_EVERY, left))
-        found = _events(job_id, after, limit)
+        with acting() as client:
+            found = client.list_events(job_id, None, after, limit)
     return found
 
 
@@ -296,17 +293,17 @@ def bulk() -> Response:
 
 def _which(given: dict[str, Any]) -> dict[str, Any]:
     """The filter of a bulk action; nothing given must not mean everything."""
-    ways = [name for name in ("ids", "filter", "all") if given.get(name)]
-    if len(ways) != 1:
+    ways = [name for name in ("ids", "filter", "all") if given.get(name) not in (None, False)]
+    if len(ways) != 1 or given.get("filter") == {}:
         raise Refused(
             422,
-            "exactly one of ids, filter and all says which jobs are meant",
+            "exactly one of ids, a filter that is not empty, and all says which jobs are meant",
             "validation_failed",
             "To mean every job that the action takes, send all: true.",
         )
     if ways == ["ids"]:
         return {"ids": given["ids"]}
-    return dict(given["filter"]) if ways == ["filter"] else {}
+    return dict(given.get("filter") or {})
 
 
 def _object_of(fields: dict[str, Reader]) -> Reader:

@@ -42,6 +42,18 @@ packages: ## Install the Debian packages that the tests use and that are missing
 	  echo "no apt-get here: pgTAP files, race specs and pg_prove are skipped where missing"; \
 	fi
 
+PROMTOOL := .cache/promtool/usr/bin/promtool
+
+.PHONY: promtool
+promtool: $(if $(shell command -v promtool),,$(if $(shell command -v apt-get),$(PROMTOOL))) ## Fetch promtool, which checks the alerts and the metrics
+
+# Unpacked, not installed: the package would start a server.
+$(PROMTOOL):
+	@mkdir -p .cache/promtool
+	@cd .cache/promtool && { apt-get download -qq prometheus 2> /dev/null \
+	  || { $(SUDO) apt-get update -qq && apt-get download -qq prometheus; }; } \
+	  && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb
+
 .PHONY: venv
 venv: .venv/installed ## Make the virtual environment
 
@@ -53,7 +65,7 @@ venv: .venv/installed ## Make the virtual environment
 	@touch $@
 
 .PHONY: test
-test: packages venv ## Run all tests on one PostgreSQL: make test [PG=16] [ARGS='-k claim']
+test: packages promtool venv ## Run all tests on one PostgreSQL: make test [PG=16] [ARGS='-k claim']
 	PG=$(PG) $(BIN)/python -m pytest --numprocesses=$(JOBS) --cov --durations=10 --durations-min=3 $(COVERAGE) $(ARGS)
 
 .PHONY: coverage
@@ -93,6 +105,10 @@ demo: venv ## See it work: make demo [ARGS=--once]
 .PHONY: bench-claim
 bench-claim: venv ## What a claim costs with millions of jobs: make bench-claim [PG=18]
 	@$(BIN)/python -m bench.claim --pg $(PG)
+
+.PHONY: bench-web
+bench-web: venv ## What the dashboard's reads cost with 5 M jobs: make bench-web [PG=18] [ARGS=--fresh]
+	@$(BIN)/python -m bench.web_reads --pg $(PG) $(ARGS)
 
 .PHONY: clean
 clean: ## Remove what the targets above made

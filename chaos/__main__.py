@@ -134,7 +134,8 @@ def run(seed: int, length: float, rate: float, folder: Path) -> tuple[Books, lis
         logs=gather(folder, "worker-*.log", "msg"),
         runs=gather(folder, "runs-*.jsonl", "what"),
         faults=faults.counts,
-        kills=[(worker.killed_at, worker.pid) for worker in fleet.gone if worker.killed_at],
+        kills=[(w.gone_at, w.pid) for w in fleet.gone if w.gone_at and not w.has_left],
+        departures=[(w.gone_at, w.pid) for w in fleet.gone if w.gone_at and w.has_left],
         outages=faults.outages,
         locks=faults.locks,
         stops=faults.stops,
@@ -208,6 +209,7 @@ def gather(folder: Path, pattern: str, needs: str) -> list[dict[str, Any]]:
 def table(books: Books) -> str:
     rows = {**books.counts, **{f"fault: {name}": count for name, count in books.faults.items()}}
     rows["fault: workers that were killed"] = len(books.kills)
+    rows["fault: workers that left in order"] = len(books.departures)
     width = max(map(len, rows))
     return "\n".join(f"{name:{width}}  {rows[name]:>8}" for name in sorted(rows))
 

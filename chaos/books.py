@@ -59,6 +59,8 @@ class Books:
     """What handlers noted: when each run began and ended."""
     faults: Counter[str]
     kills: list[tuple[float, int]]
+    departures: list[tuple[float, int]]
+    """Workers that ended when asked to."""
     outages: list[tuple[float, float]]
     locks: list[tuple[float, float, int]]
     stops: list[tuple[float, float, int]]
@@ -71,6 +73,8 @@ class Books:
         self.history: dict[int, list[Event]] = defaultdict(list)
         for event in sorted(self.events, key=lambda event: event.id):
             self.history[event.job_id].append(event)
+        # A claim whose answer was cut off is committed, and its worker does not know of it.
+        self.known = {(log["job_id"], log["fence"]) for log in self.logs if log["msg"] == "claimed"}
         self.ends: dict[Token, Event] = {}
         self.claims: dict[Token, Event] = {}
         for event in self.events:
@@ -99,6 +103,7 @@ class Books:
         self.runs_overlap_only_after_a_lost_lease()
         self.what_kills_its_worker_ends()
         self.the_abandoned_run_again()
+        self.who_leaves_in_order_leaves_nothing()
         self.the_healthy_keep_their_leases()
         self.the_server_is_well()
         return self.found
@@ -284,15 +289,29 @@ class Books:
         spans += [(a, b) for a, b, locked in self.locks if locked == job_id]
         return sum(max(0.0, min(b, seconds(end)) - max(a, begin)) for a, b in spans)
 
+    def who_leaves_in_order_leaves_nothing(self) -> None:
+        """A worker that ended when asked to had finished or given back all that it knew it held."""
+        for left_at, pid in self.departures:
+            for token, claim in self.claims.items():
+                worker, end = claim.worker or "", self.ends.get(token)
+                if (
+                    worker.count("-") < 2
+                    or worker.split("-")[-2] != str(pid)
+                    or token not in self.known
+                ):
+                    continue
+                if end is not None and end.event in LEASE_ENDS and seconds(end.at) > left_at:
+                    self.wrong("shutdown", f"worker {pid} left {token} behind")
+
     def the_healthy_keep_their_leases(self) -> None:
-        """A claim that is renewed is nobody else's, however long its job takes.
+        """A claim that its worker knows of is renewed, and nobody else's, however long it takes.
 
         Two busy cores may hold up a worker now and then, so a few are let pass.
         """
         claims = expired = 0
         for token, claim in self.claims.items():
             worker, end = claim.worker or "", self.ends.get(token)
-            if end is None or worker.startswith("witness"):
+            if end is None or worker.startswith("witness") or token not in self.known:
                 continue
             pid, begin, last = int(worker.split("-")[-2]), seconds(claim.at), seconds(end.at)
             troubled = any(at <= last for at, killed in self.kills if killed == pid)

@@ -20,6 +20,7 @@ from pyworker import embedded
 EVERY: dict[str, float] = {
     "kill a worker": 7.0,
     "stop a worker": 13.0,
+    "end a worker": 23.0,
     "terminate backends": 2.5,
     "crash the server": 38.0,
     "hold a snapshot": 30.0,
@@ -96,6 +97,11 @@ class Faults:
         alive = [worker for worker in self._fleet.workers if worker.is_alive]
         if alive:
             alive[int(number * len(alive))].kill()
+
+    def _end_a_worker(self, number: float) -> None:
+        running = [w for w in self._fleet.workers if w.is_alive and not w.is_stopped]
+        if running:
+            running[int(number * len(running))].ask_to_end()
 
     def _stop_a_worker(self, number: float) -> None:
         running = [w for w in self._fleet.workers if w.is_alive and not w.is_stopped]

@@ -48,7 +48,8 @@ class WorkerProcess:
         )
         draft.rename(folder / f"worker-{self.process.pid}.log")
         self.is_stopped = False
-        self.killed_at: float | None = None
+        self.is_asked_to_end = False
+        self.gone_at: float | None = None
 
     @property
     def pid(self) -> int:
@@ -65,7 +66,16 @@ class WorkerProcess:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
-        self.killed_at = time.time()
+        self.gone_at = time.time()
+
+    def ask_to_end(self) -> None:
+        self.is_asked_to_end = True
+        self.process.terminate()
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it ended as it was asked to, and was not killed."""
+        return self.is_asked_to_end and self.process.returncode == 0
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
@@ -94,9 +104,9 @@ class Fleet:
         for worker in list(self.workers):
             if worker.is_alive:
                 continue
-            if worker.killed_at is None:
-                worker.killed_at = time.time()
-                if worker.process.returncode != -signal.SIGKILL:
+            if worker.gone_at is None:
+                worker.gone_at = time.time()
+                if not worker.has_left and worker.process.returncode != -signal.SIGKILL:
                     self.ended.append(f"worker {worker.pid} ended by {worker.process.returncode}")
             worker.close()
             self.workers.remove(worker)

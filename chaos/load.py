@@ -74,9 +74,10 @@ class Actor(threading.Thread):
     def hang_up(self, sql: str, values: list[Any]) -> None:
         """Sends a call and goes away without the answer, as a client that dies does."""
         conn = self.client().conn
-        conn.pgconn.send_query(psycopg.ClientCursor(conn).mogrify(sql, values).encode())
-        while conn.pgconn.flush():
-            pass
+        with contextlib.suppress(psycopg.Error):
+            conn.pgconn.send_query(psycopg.ClientCursor(conn).mogrify(sql, values).encode())
+            while conn.pgconn.flush():
+                pass
         self._drop()
 
     def _drop(self) -> None:

@@ -93,6 +93,7 @@ def sound() -> Books:
         ],
         faults=Counter({"crash the server": 1, "backends terminated": 1}),
         kills=[(at + 3, 10)],
+        departures=[],
         outages=[],
         locks=[],
         stops=[],
@@ -114,6 +115,10 @@ def lose_the_job(books: Books) -> None:
 
 def make_up_a_job(books: Books) -> None:
     books.clients[0]["key"] = "another"
+
+
+def leave_something_behind(books: Books) -> None:
+    books.departures = [(T0.timestamp() + 3, 10)]
 
 
 def run_into_a_constraint(books: Books) -> None:
@@ -196,6 +201,7 @@ def abandon_for_long(books: Books) -> None:
         (miss_one, "follower"),
         (succeed_at_killing, "poison"),
         (abandon_for_long, "I13"),
+        (leave_something_behind, "shutdown"),
         (run_into_a_constraint, "I11"),
     ],
 )

@@ -708,17 +708,17 @@ class Model:
         if dry_run:
             return [(job_id, "matched") for job_id in matched]
         delay, extra = given.get("delay"), given.get("extra_attempts", 1)
-        act: dict[str, Callable[[int], Any]] = {
+        acts: dict[str, Callable[[int], Any]] = {
             "retry": lambda job_id: self.retry(job_id, extra, delay, reason),
             "cancel": lambda job_id: self.cancel(job_id, reason),
             "run_now": lambda job_id: self.run_now(job_id, reason),
             "reprioritize": lambda job_id: self.reprioritize(job_id, given["priority"], reason),
             "discard": lambda job_id: self.discard(job_id, reason),
-        }[action]
+        }
         outcomes = []
         for job_id in matched:
             try:
-                act(job_id)
+                acts[action](job_id)
                 outcomes.append((job_id, "changed"))
             except Refused:
                 outcomes.append((job_id, "skipped"))

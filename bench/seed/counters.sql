@@ -1,0 +1,39 @@
+-- As _count_events makes them, with one pass for the hours and one for the minutes that are kept.
+create temporary table counted as
+select
+  grain.name as grain,
+  date_trunc(grain.name, event.at, 'UTC') as at,
+  event.queue, event.kind, event.event, coalesce(event.from_status, '') as from_status, event.to_status,
+  case
+    when event.elapsed is null then 0
+    else width_bucket(
+      greatest(extract(epoch from event.elapsed)::double precision, 0), queue._bucket_bounds()
+    )
+  end as bucket,
+  count(*) as events,
+  coalesce(sum(extract(epoch from event.elapsed)::double precision), 0) as elapsed_seconds
+from queue.job_events as event
+  cross join (values ('minute', now() - interval '25 hours'), ('hour', '-infinity')) as grain (name, since)
+where event.at >= grain.since
+group by 1, 2, 3, 4, 5, 6, 7, 8;
+
+insert into queue.rollups
+select counted.* from counted
+order by counted.at;
+
+insert into queue.rollups
+select
+  'ever', 'epoch', counted.queue, counted.kind, counted.event, counted.from_status, counted.to_status, counted.bucket,
+  sum(counted.events), sum(counted.elapsed_seconds)
+from counted
+where counted.grain = 'hour'
+group by 3, 4, 5, 6, 7, 8;
+
+insert into queue.rollups
+select
+  counted.grain || '_of_all', counted.at, '', '', counted.event, counted.from_status, counted.to_status, counted.bucket,
+  sum(counted.events), sum(counted.elapsed_seconds)
+from counted
+group by 1, 2, 5, 6, 7, 8;
+
+update queue.steps set cursor = pg_current_snapshot()::text where step = 'roll_up';

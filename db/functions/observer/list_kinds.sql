@@ -23,6 +23,8 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_since timestamptz := date_trunc(
@@ -41,10 +43,17 @@ begin
         sum(rollup.events) as events,
         sum(rollup.events) filter (where rollup.bucket > 0) as timed,
         sum(rollup.elapsed_seconds) as seconds
-      from queue.rollups as rollup
-      where rollup.grain = 'hour'
-        and rollup.at >= v_since
-        and (list_kinds.queue is null or rollup.queue = list_kinds.queue)
+      from (
+          select of_one.*
+          from queue._counters('hour', v_since, clock_timestamp(), list_kinds.queue, null) as of_one
+          where list_kinds.queue is not null
+          union all
+          select of_any.*
+          from queue.rollups as of_any
+          where list_kinds.queue is null
+            and of_any.grain = 'hour'
+            and of_any.at >= v_since
+        ) as rollup
       group by 1, 2, 3, 4
     ),
     by_kind as (

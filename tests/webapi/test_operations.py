@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -193,6 +194,35 @@ def test_without_a_database_it_lives_and_is_not_ready_and_says_so(own_cluster: C
     assert local.status_code == 200
     assert "rowlock_up 0.0" in local.get_data(as_text=True)
     assert "rowlock_queue_jobs" not in local.get_data(as_text=True)
+
+
+def test_a_call_that_takes_too_long_is_503_timeout(api: Api, conn: Connection) -> None:
+    config = Config(
+        database_url=api.database.url_as("queue_web"), statement_timeout=timedelta(milliseconds=100)
+    )
+    hasty = Api(create_app(config), api.database, api.tokens)
+    with conn.transaction():
+        conn.execute("lock table queue.jobs in access exclusive mode")
+        response = hasty.call("GET", "/jobs", "viewer")
+        assert (response.status_code, response.json["code"]) == (503, "timeout")
+        assert int(response.headers["Retry-After"]) > 0
+    assert hasty.call("GET", "/jobs", "viewer").status_code == 200
+
+
+def test_a_read_only_database_is_read_and_not_written(api: Api, conn: Connection) -> None:
+    job = api.job()
+    conn.execute(f'alter database "{api.database.name}" set default_transaction_read_only = on')
+    standby = Api(
+        create_app(Config(database_url=api.database.url_as("queue_web"))), api.database, api.tokens
+    )
+    assert standby.get(f"/jobs/{job}")["status"] == "queued"
+    assert standby.get("/capabilities")["read_only"] is True
+    for method, path, role, body in (
+        ("POST", "/jobs", "producer", {"kind": "a"}),
+        ("POST", "/claims", "worker", {"worker": "w"}),
+        ("POST", f"/jobs/{job}/cancel", "operator", {}),
+    ):
+        assert standby.call(method, path, role, body).status_code == 503
 
 
 def test_a_server_that_hangs_is_not_waited_for(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,7 @@ class Producer(Actor):
         super().__init__(name, url, ledger, seed)
         self._rate = rate
         self._count = 0
+        self._has_hung_up = False
 
     def act(self) -> None:
         self.pause(self.chance.expovariate(self._rate / 2))
@@ -102,7 +103,8 @@ class Producer(Actor):
         client = self.client()
         for job in jobs:
             self.ledger.write("asked", key=job.idempotency_key, kind=job.kind)
-        if count == 1 and self.chance.random() < HANGS_UP:
+        if count == 1 and (not self._has_hung_up or self.chance.random() < HANGS_UP):
+            self._has_hung_up = True
             self.hang_up(*_call(jobs[0]))
             self.ledger.write("unknown", keys=[jobs[0].idempotency_key], error="hung up")
             return
@@ -169,6 +171,10 @@ class Witness(Actor):
     token, which must agree with what happened.
     """
 
+    def __init__(self, name: str, url: str, ledger: Ledger, seed: str) -> None:
+        super().__init__(name, url, ledger, seed)
+        self._has_been_late = False
+
     def act(self) -> None:
         client = self.client()
         worker = f"{self.name}-{self.chance.getrandbits(32):08x}"
@@ -178,10 +184,13 @@ class Witness(Actor):
         if not claims:
             self.pause(0.3)
             return
-        is_late = self.chance.random() < 0.6
-        # Late, others may be at work on the job, or have ended it.
-        wait = self.chance.uniform(1.2, 3.5) * LEASE.total_seconds() if is_late else 0.5
-        self.pause(wait)
+        leases = 0.1
+        if not self._has_been_late:
+            leases, self._has_been_late = 3.5, True
+        elif self.chance.random() < 0.6:
+            # Others may be at work on the job, or have ended it.
+            leases = self.chance.uniform(1.2, 3.5)
+        self.pause(leases * LEASE.total_seconds())
         for claim in claims:
             self._answer(claim.job_id, claim.fence)
 

@@ -235,7 +235,7 @@ def test_a_schedule_is_the_seeds_and_has_every_fault() -> None:
 def test_a_short_run() -> None:
     """The whole of it, small: `make chaos` is the real one."""
     done = subprocess.run(
-        [sys.executable, "-m", "chaos", "--seed", "5", "--seconds", "20", "--rate", "8"],
+        [sys.executable, "-m", "chaos", "--seed", "5", "--seconds", "25", "--rate", "8"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -160,6 +160,10 @@ def calls(session: Session, number: int) -> Iterator[tuple[str, str, tuple[Any, 
     yield "cancel a queued job", "select queue.cancel(%s)", snoozed[:1]
     yield "get_job", "select queue.get_job(%s)", snoozed[:1]
 
+    yield "discard", "select queue.discard(%s)", done[:1]
+    by_id = json.dumps({"ids": [released[0]]})
+    yield "bulk", "select queue.bulk('cancel', %s, dry_run => false)", (by_id,)
+
     tokens = claim_five(session)
     outcomes = [
         {"job_id": job_id, "fence": fence, "outcome": outcome, "error_type": "E", "delay": "1 h"}
@@ -207,6 +211,27 @@ def test_plans_outlive_a_small_table(state: str, stage: Stage) -> None:
                         f" {scan.get('Index Cond', '')} in {plan['Query Text'][:60]!r}"
                     )
     assert not bad, "\n".join(bad)
+
+
+def test_whoever_reads_jobs_is_pinned(stage: Stage) -> None:
+    """Pins stand where the statement stands: its plan is shared by all that call the function.
+
+    A helper without pins keeps the plan of its first caller, pinned or not. What is inlined into a
+    pinned function (SQL functions of _find_jobs) has none, since a SET would keep it from that.
+    """
+    rows = stage.admin.run(
+        r"""select proname, proconfig from pg_proc
+        where pronamespace = 'queue'::regnamespace
+          and prosrc ~ '(from|update|join|into)\s+queue\.jobs\M'"""
+    )
+    inlined = {"_job_place", "_scan_failed", "_scan_newest", "_scan_queued", "_scan_running"}
+    assert inlined < {name for name, _ in rows}
+    bare = {
+        name
+        for name, settings in rows
+        if not {"enable_seqscan=off", "jit=off"} <= set(settings or ())
+    }
+    assert bare == inlined
 
 
 def test_the_judge_of_plans_has_teeth(stage: Stage) -> None:

@@ -8,6 +8,8 @@ create or replace function queue._bulk_one(
 )
 returns table (outcome text, note text)
 language plpgsql
+set enable_seqscan = off
+set jit = off
 as $$
 begin
   perform from queue.jobs as job where job.id = p_job_id for no key update skip locked;

@@ -11,6 +11,8 @@ create or replace function queue._finish(
 )
 returns queue.jobs
 language plpgsql
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_job queue.jobs;

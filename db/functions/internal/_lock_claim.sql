@@ -6,6 +6,8 @@
 create or replace function queue._lock_claim(p_job_id bigint, p_fence integer, p_verb text)
 returns queue.jobs
 language plpgsql
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_job queue.jobs;

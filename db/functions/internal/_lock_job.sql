@@ -2,6 +2,8 @@
 create or replace function queue._lock_job(p_job_id bigint, p_verb text, p_statuses text[])
 returns queue.jobs
 language plpgsql
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_job queue.jobs;

@@ -5,6 +5,7 @@ language sql
 stable
 set enable_seqscan = off
 set enable_bitmapscan = off
+set jit = off
 as $$
   with recursive queued as (
     (

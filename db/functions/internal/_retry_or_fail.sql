@@ -15,6 +15,8 @@ create or replace function queue._retry_or_fail(
 )
 returns queue.jobs
 language plpgsql
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_now timestamptz := queue._transition_time();

@@ -2,6 +2,8 @@
 create or replace function queue._settle_one(p_outcome json)
 returns table (job_id bigint, fence integer, verdict text, reason text)
 language plpgsql
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_item record;

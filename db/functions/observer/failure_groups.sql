@@ -26,6 +26,8 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_now timestamptz := clock_timestamp();

@@ -7,6 +7,8 @@ returns text
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_job queue.jobs := queue._lock_job(discard.job_id, 'discard', '{succeeded,failed,cancelled}');

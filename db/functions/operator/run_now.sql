@@ -6,8 +6,6 @@ returns table (id bigint, status text, attempt integer, available_at timestamptz
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 declare
   v_job queue.jobs := queue._lock_job(run_now.job_id, 'run_now', '{queued}');

@@ -8,8 +8,6 @@ returns table (requeued integer, failed integer, cancelled integer, set_aside in
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 declare
   v_now timestamptz := queue._transition_time();

@@ -11,6 +11,8 @@ returns table (step text, processed bigint, more boolean, due_in interval)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_now timestamptz;

@@ -12,8 +12,6 @@ returns table (id bigint, status text, attempt integer, available_at timestamptz
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare

@@ -10,7 +10,8 @@ JOBS ?= 2
 
 DEBIAN_PACKAGES := python3-venv postgresql-15 postgresql-client-15 postgresql-15-pgtap \
   postgresql-15-plpgsql-check postgresql-15-cron libtap-parser-sourcehandler-pgtap-perl \
-  $(if $(shell command -v npm),,nodejs npm)
+  $(if $(shell command -v npm),,nodejs npm) \
+  $(if $(ROWLOCK_BROWSER),,chromium) fonts-dejavu-core
 
 COMPOSE := $(wildcard docker-compose*.yml)
 DOCKERFILES := $(wildcard Dockerfile docker/Dockerfile* docker/*/Dockerfile*)
@@ -61,12 +62,16 @@ venv: .venv/installed ## Make the virtual environment
 	@$(PYTHON) -c 'import ensurepip' 2> /dev/null || ! command -v apt-get > /dev/null \
 	  || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq python3-venv > /dev/null; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,e2e]'
 	@touch $@
 
 .PHONY: test
 test: packages promtool venv ## Run all tests on one PostgreSQL: make test [PG=16] [ARGS='-k claim']
 	PG=$(PG) $(BIN)/python -m pytest --numprocesses=$(JOBS) --cov --durations=10 --durations-min=3 $(COVERAGE) $(ARGS)
+
+.PHONY: screenshots
+screenshots: packages venv ## Take the README's pictures of the dashboard anew
+	$(BIN)/python -m tests.browser.screenshots
 
 .PHONY: coverage
 coverage: ## Print which lines the last run on PG=15 left uncovered

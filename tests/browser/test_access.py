@@ -57,7 +57,7 @@ def test_18_axe_finds_nothing_serious_where_nobody_is_signed_in(
     board.queue.create_account("guest", "viewer")
     for path in ("/sign-in", f"/sign-in/link/{board.queue.create_link('guest')}"):
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=scheme)
             page.goto(path)
             page.evaluate(script)
             assert page.evaluate(_ASK_AXE, {}) == [], (path, scheme)

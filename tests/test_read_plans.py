@@ -20,7 +20,7 @@ LIST_JOBS = "select * from queue.list_jobs(%s, %s, 50, %s)"
 
 FAILED = FINISHED | {
     "status": "'failed'",
-    "finished_at": "now() - n * interval '1 s'",
+    "finished_at": "now() - n * 7919 % 50021 * interval '1 s'",
     "error_type": "'E'",
     "error_message": "'message ' || n",
     "error_group": "'group ' || n % 30",

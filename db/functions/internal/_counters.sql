@@ -29,6 +29,7 @@ as $$
           )
         end as queues
     ) as asked
+    cross join unnest(asked.queues) as named (queue)
     cross join generate_series(
       date_trunc(p_grain, p_since, 'UTC'), p_until - interval '1 microsecond', ('1 ' || p_grain)::interval
     ) as slot (at)
@@ -37,7 +38,7 @@ as $$
       from queue.rollups as counted
       where counted.grain = asked.grain
         and counted.at = slot.at
-        and counted.queue = any (asked.queues)
+        and counted.queue = named.queue
         and (p_kind is null or counted.kind = p_kind)
       offset 0
     ) as rollup;

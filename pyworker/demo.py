@@ -190,7 +190,7 @@ class _WorkerProcess:
                 urllib.request.urlopen(f"http://{self._address}/metrics", timeout=2) as page,
             ):
                 lines = page.read().decode().splitlines()
-                name = "rowlock_stale_answers_total"
+                name = "rowlock_stale_writes_total"
                 self.stale = sum(int(float(at.split()[-1])) for at in lines if at.startswith(name))
         return self.stale
 

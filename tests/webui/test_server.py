@@ -127,6 +127,32 @@ def test_a_configuration_from_the_environment() -> None:
     assert "postgresql" not in repr(config), "the URL may hold a password"
 
 
+def test_the_demo_opens_with_a_link_that_signs_in(url: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pyworker.cli", "demo", "--database-url", url, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        address = next(
+            line.removeprefix("dashboard: ").strip()
+            for line in process.stdout
+            if line.startswith("dashboard: ")
+        )
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        opener.open(address, timeout=10).close()
+        with opener.open(urllib.request.Request(address, method="POST"), timeout=10) as page:
+            text = page.read().decode()
+        assert "<h1>Overview</h1>" in text
+        assert "demo" in text
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
 # -- the commands
 
 

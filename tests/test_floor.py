@@ -461,10 +461,18 @@ def recheck_of_a_session_that_only_polls(stage: Stage) -> None:
         "the floor does nothing: this script proves nothing",
     )
     worker.floors = state | {"recheck": state["at"]}
+    for _ in range(2):
+        expect(
+            worker.run("select queue.next_due(array[%s]) = interval '0'", Q) == [(True,)],
+            "a session that polls never learns of the job",
+        )
+    rechecked = worker.floors
     expect(
-        worker.run("select queue.next_due(array[%s]) = interval '0'", Q) == [(True,)],
-        "a session that polls never learns of the job",
+        rechecked["recheck"] > state["at"] + 50_000_000 and Q in rechecked["queues"],
+        "the recheck is due for ever, or has left no floors",
     )
+    expect(rechecked["tick"] == state["tick"], "a poll has ticked")
+    finds_a_job(worker)
 
 
 def recheck_is_planned_anew(stage: Stage) -> None:
@@ -833,6 +841,23 @@ MUTANTS = [
                 "    and p_now < timestamptz 'epoch' + (v_state ->> 'recheck')::bigint"
                 " * interval '1 microsecond'\n",
                 "",
+            ),
+            Change("next_due", "  perform queue._recheck_floors(next_due.queues);\n", ""),
+        ),
+        recheck_of_a_session_that_only_polls,
+    ),
+    Mutant(
+        "a poll's recheck is due for ever",
+        (Change("next_due", "  perform queue._recheck_floors(next_due.queues);\n", ""),),
+        recheck_of_a_session_that_only_polls,
+    ),
+    Mutant(
+        "a poll's recheck starts at the floor",
+        (
+            Change(
+                "_recheck_floors",
+                "array_fill(0::bigint, array[10])",
+                "(v_state #>> array['queues', named.queue, 'floors'])::bigint[]",
             ),
         ),
         recheck_of_a_session_that_only_polls,

@@ -343,6 +343,12 @@ def test_an_old_snapshot_costs_nothing_above_the_floor(stage: Stage) -> None:
     for call, pages in above.items():
         assert pages <= before[call] + 40, f"{call}: {before} before, {above} above the floor"
 
+    # Once a minute a session looks below its floor, be it that it only polls, and then not again.
+    worker.floors = worker.floors | {"recheck": 0}
+    rechecked, polled = buffers(worker, NEXT_DUE), buffers(worker, NEXT_DUE)
+    assert rechecked > 200
+    assert polled <= before["next_due"] + 40, f"{rechecked} pages, then {polled}"
+
     stage.admin.run("update queue.settings set claim_floor = false")
     walked = buffers(plain, CLAIM)
     reader.commit()

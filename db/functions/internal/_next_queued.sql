@@ -1,7 +1,7 @@
 -- queue._next_queued: the earliest available_at queued in a queue, through this session's floors
 --
--- Only claims refresh floors. A session that merely polls must not rely on old ones for ever: it would never be told
--- of a job that a clock stepping back put below them, and so never claim and recheck.
+-- Not through floors from the future, which a clock that stepped back has left, nor through those past their
+-- recheck (_recheck_floors).
 create or replace function queue._next_queued(p_queue text, p_now timestamptz)
 returns timestamptz
 language plpgsql

@@ -5,14 +5,15 @@
 create or replace function queue.next_due(queues text[] default '{default}')
 returns interval
 language plpgsql
-stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now timestamptz := clock_timestamp();
+  v_now timestamptz;
 begin
   perform queue._check_queues(next_due.queues);
+  perform queue._recheck_floors(next_due.queues);
+  v_now := clock_timestamp();
 
   return (
     select min(

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.cluster import Connection
 from tests.webapi.conftest import Api
+from webui import create_app
+from webui.config import Config
 
 ID = "4611686018427387904"
 
@@ -213,6 +215,28 @@ def test_odd_text_comes_back_as_it_was(api: Api, text: str) -> None:
     assert api.get(f"/jobs/{api.job(payload={text: text})}")["payload"] == {text: text}
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "role", "body"),
+    [
+        ("POST", "/jobs", "producer", {"kind": 5}),
+        ("POST", "/jobs", "producer", {"kind": "a", "headers": []}),
+        ("POST", "/jobs/batch", "producer", {"jobs": {}}),
+        ("POST", "/jobs/batch", "producer", {"jobs": []}),
+        ("POST", "/jobs/batch", "producer", {"jobs": [{"kind": "a"}] * 1001}),
+        ("POST", "/jobs/bulk", "operator", {"action": "explode", "all": True}),
+        ("POST", "/jobs/bulk", "operator", {"action": "cancel", "all": "yes"}),
+        ("POST", "/jobs/bulk", "operator", {"action": "cancel", "filter": {"nope": 1}}),
+        ("PATCH", "/settings", "admin", {}),
+        ("PATCH", "/settings", "admin", {"claim_floor": "yes"}),
+    ],
+)
+def test_a_body_of_another_shape_is_422(
+    api: Api, method: str, path: str, role: str, body: dict[str, Any]
+) -> None:
+    response = api.call(method, path, role, body)
+    assert (response.status_code, response.json["code"]) == (422, "validation_failed")
+
+
 # -- A24 to A26: numbers and times out of range
 
 
@@ -352,6 +376,26 @@ def test_the_request_id_is_echoed_and_a_bad_one_replaced(api: Api) -> None:
     for bad in ("x" * 65, "a b", "<script>", "é"):
         response = api.call("GET", "/whoami", headers={"X-Request-Id": bad})
         assert response.headers["X-Request-Id"] not in {bad, ""}
+
+
+def test_a_host_that_is_not_ours_is_a_problem(api: Api) -> None:
+    url = api.database.url_as("queue_web")
+    app = create_app(Config(database_url=url, trusted_hosts=("localhost",)))
+    picky = Api(app, api.database, api.tokens)
+    response = picky.call("GET", "/whoami", headers={"Host": "evil.example"})
+    assert (response.status_code, response.mimetype) == (400, "application/problem+json")
+    assert "evil.example/" not in response.get_data(True)
+    assert picky.call("GET", "/whoami", headers={"Host": "localhost:8000"}).status_code == 200
+
+
+def test_head_is_get_without_a_body(api: Api) -> None:
+    token = {"Authorization": f"Bearer {api.tokens['viewer']}"}
+    browser = api.app.test_client()
+    head, get = (browser.open("/api/v1/settings", method=m, headers=token) for m in ("HEAD", "GET"))
+    assert (head.status_code, head.data) == (200, b"")
+    assert head.headers["ETag"] == get.headers["ETag"]
+    assert browser.head("/api/v1/settings").status_code == 401
+    assert browser.options("/api/v1/settings").status_code == 401
 
 
 def test_the_jobs_table_is_still_there(api: Api, conn: Connection) -> None:

@@ -53,6 +53,7 @@ def register(app: Flask) -> None:
         ago=ago,
         span=span,
         stamp=stamp,
+        read_stamp=read_stamp,
         number=number,
         pretty=pretty,
         visible=visible,
@@ -90,6 +91,7 @@ def page(template: str, status: int = 200, **context: Any) -> Response:
         html = render_template(live, **context)
         response = make_response(html, status)
         response.headers["Cache-Control"] = "private, no-cache"
+        response.vary.update(["Cookie", "X-Live"])
         # How long ago something was is the browser's to count: it is no change.
         still = re.sub(r"(<time[^>]*>)[^<]*", r"\1", html)
         response.set_etag(hashlib.sha256(still.encode()).hexdigest()[:32])
@@ -109,13 +111,14 @@ def done(endpoint: str, notice: str | None = None, **values: Any) -> Response:
 
 def _context() -> dict[str, Any]:
     theme = request.cookies.get("theme", "auto")
+    # With the base path, since it goes back into forms; a notice is said once.
+    arguments = urlencode([item for item in request.args.items(multi=True) if item[0] != "notice"])
     return {
         "config": auth.config(),
         "who": auth.current(),
         "theme": theme if theme in {"light", "dark"} else "auto",
         "notice": NOTICES.get(request.args.get("notice", "")),
-        # Below the base path, since it goes back into forms and addresses.
-        "here": request.script_root + request.full_path.rstrip("?"),
+        "here": request.script_root + request.path + (f"?{arguments}" if arguments else ""),
         "dead": g.get("dead", 0),
         "now": datetime.now(UTC),
     }
@@ -185,6 +188,14 @@ def ago(value: datetime | None) -> str:
 def stamp(value: datetime | None) -> str:
     """An instant in full, UTC."""
     return NONE if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
+
+
+def read_stamp(text: Any) -> str:
+    """An instant as a document has it, as `stamp` writes it; what is none as it stands."""
+    try:
+        return stamp(datetime.fromisoformat(str(text)))
+    except ValueError:
+        return visible(str(text))[:40]
 
 
 def number(value: float | None) -> str:

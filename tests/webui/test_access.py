@@ -220,7 +220,7 @@ def test_every_sign_in_has_a_session_of_its_own(site: Site) -> None:
 
 def test_cookies_that_were_made_up_are_nobodys(site: Site) -> None:
     site.browser("admin")
-    for made_up in ("", "x", "0" * 64, "0" * 5000, "' or 1=1 --"):
+    for made_up in ("", "x", "0" * 64, "0" * 3000, "' or 1=1 --"):
         client = site.app.test_client()
         client.set_cookie("rowlock", made_up)
         assert client.get("/").status_code == 303, made_up

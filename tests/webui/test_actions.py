@@ -455,5 +455,12 @@ def test_the_theme_is_remembered(viewer: Browser) -> None:
     assert '<html lang="en" data-theme="auto">' in viewer.get("/").text
 
 
+def test_a_notice_is_said_once(viewer: Browser) -> None:
+    page = viewer.get("/jobs?status=failed&notice=retried").text
+    assert "Queued again." in page
+    assert 'name="back" value="/jobs?status=failed"' in page
+    assert "made up" not in viewer.get("/jobs?notice=made+up").text
+
+
 def test_jump_goes_to_a_job(viewer: Browser) -> None:
     assert viewer.get("/jobs/jump?id=%2342").headers["Location"] == "/jobs/42"

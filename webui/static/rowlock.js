@@ -156,6 +156,7 @@ document.addEventListener("click", (event) => {
     navigator.clipboard?.writeText(target.dataset.copy);
     target.textContent = "Copied";
   } else if (target.matches("[data-opens]")) {
+    target.focus(); // where the dialog gives it back to, also when a key opened it
     document.getElementById(target.dataset.opens)?.showModal();
   } else if (target.matches("[data-closes]")) {
     target.closest("dialog")?.close();

@@ -275,6 +275,7 @@ class Line:
 
     event: Event
     gap: timedelta | None
+    new_day: bool
     folded: int
     tone: str
 
@@ -303,7 +304,8 @@ def _history(events: Sequence[Event]) -> Iterator[Line]:
             folded += 1
             continue
         gap = event.at - before if before else None
-        yield Line(event, gap, folded, _TONES.get(event.event, "wait"))
+        new_day = before is None or before.date() != event.at.date()
+        yield Line(event, gap, new_day, folded, _TONES.get(event.event, "wait"))
         before, folded = event.at, 0
 
 

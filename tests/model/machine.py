@@ -1095,6 +1095,10 @@ class Rowlock(RuleBasedStateMachine):
         """Time passes for all jobs, or for one in some status; perhaps somebody notices."""
         if whom == "running":
             self.target(which, "held")
+        elif whom == "finished" and which % 2:
+            job_id, fence = self.target(which, "held")
+            self._settle_one("fail", job_id, fence, {"error_type": "Aged", "fatal": True})
+            self.agrees()
         ids = sorted(job.id for job in self.model.jobs.values())
         if whom != "all":
             ids = [

@@ -21,7 +21,7 @@ from tests.test_examples import with_psql
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = (ROOT / "docker-compose.yml").read_text()
-LOGINS = ("rowlock_migrator", "rowlock_worker", "rowlock_producer")
+LOGINS = ("rowlock_migrator", "rowlock_worker", "rowlock_producer", "rowlock_web")
 
 
 def test_each_variable_of_the_compose_file_is_in_the_sample_and_no_other() -> None:
@@ -79,6 +79,7 @@ def set_up(cluster: Cluster) -> Iterator[Database]:
         "ROWLOCK_MIGRATOR_PASSWORD": 'it\'s "secret"; drop',
         "ROWLOCK_WORKER_PASSWORD": "w",
         "ROWLOCK_PRODUCER_PASSWORD": "p",
+        "ROWLOCK_WEB_PASSWORD": "d",
     }
     try:
         for _ in range(2):  # the second time nothing is left to do
@@ -98,7 +99,7 @@ def set_up(cluster: Cluster) -> Iterator[Database]:
 
 
 def test_the_logins_of_the_database_image_can_do_their_work_and_no_more(set_up: Database) -> None:
-    migrator, worker, producer = (with_user(set_up.url, login, "x") for login in LOGINS)
+    migrator, worker, producer, web = (with_user(set_up.url, login, "x") for login in LOGINS)
     with set_up.connect() as conn:
         might = conn.execute(
             "select from pg_roles where rolname = any (%s) and (rolsuper or rolcreaterole)",
@@ -116,3 +117,10 @@ def test_the_logins_of_the_database_image_can_do_their_work_and_no_more(set_up: 
         assert Client(conn).complete(claim.job_id, claim.fence).id == job_id
         with pytest.raises(NotAllowed):
             Client(conn).enqueue("k")
+    with connect(web, "test") as conn:
+        assert Client(conn).check_session("nobody's") is None
+        with pytest.raises(NotAllowed):
+            Client(conn).get_job(job_id)
+        with conn.transaction():
+            Client(conn).act_as("queue_viewer", "ada")
+            assert Client(conn).get_job(job_id).status == "succeeded"

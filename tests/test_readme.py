@@ -116,6 +116,17 @@ def test_each_drawing_is_described_and_has_a_dark_side(drawing: str) -> None:
     assert f"docs/images/{drawing}.svg" in README
 
 
+@pytest.mark.parametrize("picture", ["overview", "job", "dead-letters"])
+def test_each_picture_of_the_dashboard_is_described_small_and_has_a_dark_side(picture: str) -> None:
+    (alt,) = re.findall(rf'<img src="docs/images/{picture}\.png" alt="([^"]+)">', README)
+    assert len(alt) > 40
+    assert f'srcset="docs/images/{picture}-dark.png"' in README
+    for name in (picture, f"{picture}-dark"):
+        file = ROOT / "docs" / "images" / f"{name}.png"
+        assert file.read_bytes().startswith(b"\x89PNG")
+        assert file.stat().st_size < 250_000
+
+
 def test_the_drawing_of_the_states_names_every_function_of_the_table() -> None:
     drawing = (ROOT / "docs" / "images" / "states.svg").read_text()
     verbs = set(

@@ -315,7 +315,8 @@ def test_a_session_ends_with_what_it_stood_for(site: Site, change: str) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["//evil.example", "///evil.example", "/\\evil.example", "https://evil.example", "https:evil.example", "\\\\evil",
+    ["//evil.example", "///evil.example", "/\\evil.example", "https://evil.example",
+     "https:evil.example", "\\\\evil",
      "/\t/evil.example", "javascript:alert(1)", "", "jobs", "/ok\r\nSet-Cookie: a=b"],
 )  # fmt: skip
 def test_a_target_elsewhere_leads_home(site: Site, nobody: Browser, target: str) -> None:

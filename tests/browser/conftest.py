@@ -20,6 +20,7 @@ import pytest
 
 from pyworker.client import Client, Connection, connect
 from tests.support.cluster import Cluster, Database
+from tests.support.processes import Dashboard, Process
 
 if find_spec("playwright") is None and os.environ.get("ROWLOCK_REQUIRE_BROWSER") != "1":
     warnings.warn("tests/browser is skipped: playwright is not installed", stacklevel=1)
@@ -36,7 +37,6 @@ else:
     )
 
     from tests.support import browsers
-    from tests.support.browsers import Dashboard, Process
 
     expect.set_options(timeout=15_000)
 
@@ -216,7 +216,7 @@ def visit(browser: Browser, board: Board) -> Iterator[Opener]:
     assert [problem for _, watch in opened for problem in watch.problems] == []
 
 
-Workers = Callable[..., AbstractContextManager["Process"]]
+Workers = Callable[..., AbstractContextManager[Process]]
 
 
 @pytest.fixture

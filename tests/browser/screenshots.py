@@ -18,6 +18,7 @@ from pyworker.client import Client, connect
 from tests.browser import scene
 from tests.support import browsers
 from tests.support.cluster import Cluster, Database, with_user
+from tests.support.processes import Dashboard
 from tests.support.servers import ROOT
 
 FOLDER = ROOT / "docs" / "images"
@@ -72,7 +73,7 @@ def staged(database: Database) -> Iterator[tuple[str, str, int]]:
             client.act_as("queue_operator", "ada")
             client.run_now(job, "the warehouse is back")
 
-        dashboard = browsers.Dashboard(
+        dashboard = Dashboard(
             urls["dashboard"], ROWLOCK_INSTANCE="production", ROWLOCK_INSTANCE_COLOUR="green"
         )
         running.callback(dashboard.close)

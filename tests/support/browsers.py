@@ -1,4 +1,4 @@
-"""A real browser and a real `rowlock web` for it to look at.
+"""A real browser, and the script that looks for barriers.
 
 The browser is the system's own: nothing is downloaded. ROWLOCK_BROWSER names another than the one
 found; with ROWLOCK_REQUIRE_BROWSER=1 a test fails, not skips, where something is missing.
@@ -7,15 +7,13 @@ found; with ROWLOCK_REQUIRE_BROWSER=1 a test fails, not skips, where something i
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import NoReturn
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -87,57 +85,3 @@ def axe() -> str:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     return script.read_text()
-
-
-def command(*words: str) -> list[str]:
-    """`rowlock` of this environment, with arguments."""
-    return [str(Path(sys.executable).with_name("rowlock")), *words]
-
-
-class Process:
-    """A `rowlock` command that runs on; its output is in a file."""
-
-    def __init__(self, url: str, *words: str, **environment: str) -> None:
-        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed in `close`
-        self.popen = subprocess.Popen(
-            command(*words),
-            cwd=ROOT,
-            env={**os.environ, "ROWLOCK_DATABASE_URL": url, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-        )
-
-    @property
-    def output(self) -> str:
-        return os.pread(self._output.fileno(), 1 << 20, 0).decode(errors="replace")
-
-    def kill(self) -> None:
-        """As an accident would."""
-        self.popen.kill()
-        self.popen.wait()
-
-    def close(self) -> None:
-        self.popen.terminate()
-        try:
-            self.popen.wait(10)
-        except subprocess.TimeoutExpired:
-            self.kill()
-        self._output.close()
-
-
-class Dashboard(Process):
-    """`rowlock web` on a free port of 127.0.0.1."""
-
-    def __init__(self, url: str, **environment: str) -> None:
-        super().__init__(url, "web", "--port", "0", **environment)
-        for _ in range(600):
-            found = re.search(r"^dashboard: (\S+)/$", self.output, re.M)
-            if found or self.popen.poll() is not None:
-                break
-            with suppress(subprocess.TimeoutExpired):
-                self.popen.wait(0.05)
-        if not found:
-            self.popen.kill()
-            raise AssertionError(f"rowlock web did not start: {self.output}")
-        self.address = found[1]

@@ -1,7 +1,8 @@
 -- queue.list_queues: every queue in use, with how much waits in it
 --
 -- ready: due; scheduled: due later; retrying: due later, after a failure; running; failed. Each count stops one after count_to (0 to 10,000),
--- that of failed jobs at the last 10,001 to fail of all queues together: how long this takes is how much it counts.
+-- that of failed jobs at the last 10,001 to fail of all queues together: how long this takes is how much it counts. Where a multitude
+-- is retrying, ten times count_to and 10,000 at most, scheduled are those among as many that wait.
 -- oldest_ready_age is how long the first job of the line has been due. RL400 when count_to is out of range.
 create or replace function queue.list_queues(count_to integer default 10000)
 returns table (
@@ -27,9 +28,12 @@ set jit = off
 as $$
 declare
   v_now timestamptz := clock_timestamp();
-  v_most integer := list_queues.count_to + 1;
+  v_most integer;
+  v_multitude integer;
 begin
   perform queue._check_number('count_to', list_queues.count_to, 0, 10000);
+  v_most := list_queues.count_to + 1;
+  v_multitude := least(10 * v_most, 10001);
 
   return query
     with dead as materialized (
@@ -56,8 +60,8 @@ begin
     select
       named.queue,
       due.ready,
-      later.jobs - failed_before.retrying,
-      failed_before.retrying,
+      later.scheduled,
+      least(failed_before.retrying, v_most),
       held.running,
       least(coalesce(dead.failed, 0), v_most),
       case when line.first_at <= v_now then v_now - line.first_at end,
@@ -93,25 +97,50 @@ begin
               and job.error_type is not null
               and job.queue = named.queue
               and job.available_at > v_now
-            limit v_most
+            limit v_multitude
           ) as counted
       ) as failed_before
       cross join lateral (
-        select count(*)::integer as jobs
-        from (
-            select
-            from unnest(line.priorities) as level (priority)
-              cross join lateral (
-                select
-                from queue.jobs as job
-                where job.status = 'queued'
-                  and job.queue = named.queue
-                  and job.priority = level.priority
-                  and job.available_at > v_now
-                limit v_most + failed_before.retrying
-              ) as counted
-            limit v_most + failed_before.retrying
-          ) as counted
+        select
+          case
+            when failed_before.retrying < v_multitude
+              then (
+                select count(*)::integer - failed_before.retrying
+                from (
+                    select
+                    from unnest(line.priorities) as level (priority)
+                      cross join lateral (
+                        select
+                        from queue.jobs as job
+                        where job.status = 'queued'
+                          and job.queue = named.queue
+                          and job.priority = level.priority
+                          and job.available_at > v_now
+                        limit v_most + failed_before.retrying
+                      ) as waiting
+                    limit v_most + failed_before.retrying
+                  ) as waiting
+              )
+            -- Too many wait for another attempt to tell them from the others by their number.
+            else (
+              select least(count(*), v_most)::integer
+              from (
+                  select waiting.error_type
+                  from unnest(line.priorities) as level (priority)
+                    cross join lateral (
+                      select job.error_type
+                      from queue.jobs as job
+                      where job.status = 'queued'
+                        and job.queue = named.queue
+                        and job.priority = level.priority
+                        and job.available_at > v_now
+                      limit v_multitude + v_most
+                    ) as waiting
+                  limit v_multitude + v_most
+                ) as waiting
+              where waiting.error_type is null
+            )
+          end as scheduled
       ) as later
       cross join lateral (
         select count(*)::integer as running

@@ -1,8 +1,8 @@
 -- queue.stats: the whole in a few numbers
 --
 -- name: ready, scheduled, retrying, running, failed (of all queues together; capped says that the count stopped at 10,001, so there may be
--- more), paused_queues, oldest_ready_seconds; the last also for each priority that has a ready job, since strict
--- priority starves the lower ones.
+-- more; where so many are retrying, scheduled are those among the first 11,001 that wait), paused_queues, oldest_ready_seconds; the last
+-- also for each priority that has a ready job, since strict priority starves the lower ones.
 create or replace function queue.stats()
 returns table (name text, priority integer, value numeric, capped boolean)
 language plpgsql
@@ -37,7 +37,9 @@ begin
           limit 10001
         ) as counted
     )
-    select counted.name, null::integer, counted.jobs::numeric, counted.jobs >= 10001 and counted.name <> 'paused_queues'
+    select counted.name, null::integer, counted.jobs::numeric, 
+      counted.name <> 'paused_queues' and counted.jobs >= 10001
+      or counted.name = 'scheduled' and (select failed_before.jobs from failed_before) >= 10001
     from (
         select 'ready' as name, count(*) as jobs
         from (
@@ -55,21 +57,48 @@ begin
             limit 10001
           ) as due
         union all
-        select 'scheduled', count(*) - (select failed_before.jobs from failed_before)
-        from (
-            select
-            from level
-              cross join lateral (
-                select
-                from queue.jobs as job
-                where job.status = 'queued'
-                  and job.queue = level.queue
-                  and job.priority = level.priority
-                  and job.available_at > v_now
-                limit 20002
-              ) as later
-            limit 10001 + (select failed_before.jobs from failed_before)
-          ) as later
+        select
+          'scheduled',
+          case
+            when failed_before.jobs < 10001
+              then (
+                select count(*) - failed_before.jobs
+                from (
+                    select
+                    from level
+                      cross join lateral (
+                        select
+                        from queue.jobs as job
+                        where job.status = 'queued'
+                          and job.queue = level.queue
+                          and job.priority = level.priority
+                          and job.available_at > v_now
+                        limit 20002
+                      ) as waiting
+                    limit 10001 + failed_before.jobs
+                  ) as waiting
+              )
+            -- Too many wait for another attempt to tell them from the others by their number.
+            else (
+              select least(count(*), 10001)
+              from (
+                  select waiting.error_type
+                  from level
+                    cross join lateral (
+                      select job.error_type
+                      from queue.jobs as job
+                      where job.status = 'queued'
+                        and job.queue = level.queue
+                        and job.priority = level.priority
+                        and job.available_at > v_now
+                      limit 11001
+                    ) as waiting
+                  limit 11001
+                ) as waiting
+              where waiting.error_type is null
+            )
+          end
+        from failed_before
         union all
         select 'retrying', failed_before.jobs from failed_before
         union all

@@ -73,7 +73,19 @@ select results_eq(
   $$ values ('busy', 1, 1, 1, true) $$,
   'Counting to nothing still tells of each whether there is any'
 );
+select queue_tests.enqueue_one('k', 'failing', delay => '2 hours') from generate_series(1, 60);
+update queue.jobs set error_type = 'E' where queue = 'failing';
+select queue_tests.enqueue_one('k', 'failing', delay => '1 hour') from generate_series(1, 3);
+select results_eq(
+  $$
+    select count_to, scheduled, retrying from generate_series(0, 10, 2) as count_to, queue.list_queues(count_to)
+    where queue = 'failing'
+  $$,
+  $$ values (0, 1, 1), (2, 3, 3), (4, 3, 5), (6, 3, 7), (8, 3, 9), (10, 3, 11) $$,
+  'Whatever it stops at, what waits for another attempt is not taken for scheduled'
+);
 select throws_ok('select queue.list_queues(10001)', 'RL400', null, 'It counts to 10,000 at most');
+select throws_ok('select queue.list_queues(2147483647)', 'RL400', null, 'However much more is asked for');
 select throws_ok('select queue.list_queues(-1)', 'RL400', null, 'And not to less than nothing');
 
 set local role queue_worker;

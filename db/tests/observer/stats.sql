@@ -52,6 +52,15 @@ select results_eq(
   'A count that stopped says so: the number is at least that'
 );
 
+insert into queue.jobs (created_at, available_at, status, max_attempts, attempt, fence, kind, queue, error_type)
+select now(), now() + interval '2 hours', 'queued', 5, 1, 1, 'many', 'c', 'E' from generate_series(1, 10500);
+select results_eq(
+  $$ select name, value::integer, capped from queue.stats() where name in ('scheduled', 'retrying') order by name $$,
+  $$ select 'retrying', 10001, true union all select 'scheduled', count(*)::integer, true from queue.jobs
+     where status = 'queued' and available_at > now() and error_type is null $$,
+  'Many that wait for another attempt are not taken for scheduled'
+);
+
 set local role queue_worker;
 select throws_ok($$ select queue.stats() $$, '42501', null, 'A worker may not look');
 set local role queue_viewer;

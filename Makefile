@@ -107,6 +107,10 @@ chaos: venv ## Kill workers and servers, then check that no job was lost [ARGS='
 demo: venv ## See it work: make demo [ARGS=--once]
 	$(BIN)/rowlock demo $(ARGS)
 
+.PHONY: bench
+bench: venv ## Rowlock's speed beside the server's limit: make bench [QUICK=1] [PG=18] [ARGS='--only C,D']
+	@$(BIN)/python -m bench.queues --pg $(PG) $(if $(QUICK),--quick) $(ARGS)
+
 .PHONY: bench-claim
 bench-claim: venv ## What a claim costs with millions of jobs: make bench-claim [PG=18]
 	@$(BIN)/python -m bench.claim --pg $(PG)

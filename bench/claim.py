@@ -22,10 +22,9 @@ from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg import sql
 
-from pyworker import deploy, embedded
-from tests.support import cluster, servers
+from bench.server import Server
+from pyworker import deploy
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -56,47 +55,7 @@ class Row:
 
 # -- databases -------------------------------------------------------------------------------------
 
-
-class Bench:
-    def __init__(self, version: int | None) -> None:
-        self._server = embedded.start(
-            bindir=servers.binaries(version),
-            settings={
-                "shared_buffers": "512MB",
-                "max_wal_size": "8GB",
-                "checkpoint_timeout": "30min",
-                "autovacuum": "off",
-                "timezone": "UTC",
-            },
-        )
-        self._url = self._server.url
-        self.run("create database template_rowlock")
-        deploy.migrate(cluster.with_database(self._url, "template_rowlock"))
-
-    def run(self, query: str | sql.Composed) -> Any:
-        with psycopg.connect(self._url, autocommit=True) as conn:
-            cursor = conn.execute(query.encode() if isinstance(query, str) else query)
-            return cursor.fetchone() if cursor.description else None
-
-    @property
-    def version(self) -> str:
-        row = self.run("show server_version")
-        return str(row[0]).split()[0]
-
-    def create(self, name: str) -> str:
-        self.run(
-            sql.SQL("create database {} template template_rowlock").format(sql.Identifier(name))
-        )
-        return cluster.with_database(self._url, name)
-
-    def drop(self, name: str) -> None:
-        self.run(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-
-    def checkpoint(self) -> None:
-        self.run("checkpoint")
-
-    def close(self) -> None:
-        self._server.close()
+TEMPLATE = "template_rowlock"
 
 
 def connect(url: str) -> Connection:
@@ -222,7 +181,8 @@ CASES: list[tuple[str, int, dict[str, str]]] = [
 
 def run(version: int | None) -> tuple[str, list[Row], float]:
     """The server's version, the table's rows, and a new session's first claim under a snapshot."""
-    bench = Bench(version)
+    # Nothing was ever analyzed, and nothing is.
+    bench = Server(version, {"autovacuum": "off"})
     rows: list[Row] = []
 
     def told(row: Row) -> Row:
@@ -231,7 +191,8 @@ def run(version: int | None) -> tuple[str, list[Row], float]:
         return row
 
     try:
-        clean_url = bench.create("clean")
+        bench.create_template(TEMPLATE, deploy.migrate)
+        clean_url = bench.create("clean", TEMPLATE)
         clean = worker(clean_url)
         load(clean_url, 50_000)
         forget_floors(clean)
@@ -239,7 +200,7 @@ def run(version: int | None) -> tuple[str, list[Row], float]:
 
         for number, (case, amount, columns) in enumerate(CASES):
             name = f"case_{number}"
-            url = bench.create(name)
+            url = bench.create(name, TEMPLATE)
             conn = worker(url)
             load(url, amount, **columns)
             load(url, 2_000)
@@ -249,7 +210,7 @@ def run(version: int | None) -> tuple[str, list[Row], float]:
             conn.close()
             bench.drop(name)
 
-        url = bench.create("snapshot")
+        url = bench.create("snapshot", TEMPLATE)
         conn, reader = worker(url), connect(url)
         reader.execute("begin isolation level repeatable read; select count(*) from queue.jobs")
         pass_through(conn, PASSED)

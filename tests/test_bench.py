@@ -1,0 +1,132 @@
+"""`make bench` at tiny sizes: every measure is taken, and no job counts that was not done once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.queues import process
+from bench.queues.contract import NotDoneOnceError
+from bench.queues.measures import Sizes
+from bench.queues.rowlock import Rowlock
+from tests.support import servers
+
+_NOTE_AND_WAIT = """
+import os, time
+os.write(int(os.environ["FD"]), os.environ["NAME"].encode())
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def queue(url: str) -> Iterator[Rowlock]:
+    queue = Rowlock(url)
+    yield queue
+    queue.close()
+
+
+def test_every_measure_is_taken_and_the_last_line_tells_them() -> None:
+    memory = servers.memory()
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.queues", "--quick", "--scale", "0.001", "--rounds", "1"]
+        + (["--pg", os.environ["PG"]] if "PG" in os.environ else []),
+        cwd=servers.ROOT,
+        env=os.environ | ({"TMPDIR": str(memory)} if memory else {}),
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    told = json.loads(lines[-1])
+    assert set(told) == {"rowlock", "limit"}
+    rowlock = told["rowlock"]
+    assert set(rowlock) == set("ABCDEFGH")
+    assert all(rowlock[name] > 0 for name in "ABCEFG")
+    assert 0 < rowlock["D"]["p50"] <= rowlock["D"]["p95"] <= rowlock["D"]["p99"]
+    assert set(told["limit"]) == {"insert", "update", "delete1", "delete100"}
+    assert all(rate > 0 for rate in told["limit"].values())
+    assert [line[:4] for line in lines if line[:3] in {f"| {name}" for name in rowlock}] == [
+        f"| {name} " for name in "ABCDEFGH"
+    ]
+
+
+def test_a_part_that_does_not_exist_is_refused() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.queues", "--only", "C,Z"],
+        cwd=servers.ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+    assert run.returncode == 2
+    assert "not C,Z" in run.stderr
+
+
+def test_jobs_done_once_each_give_a_time(queue: Rowlock) -> None:
+    queue.enqueue_bulk(3)
+    for _ in range(3):
+        queue.time_claim()
+
+    assert queue.await_drained(3) > 0
+
+
+def test_a_job_that_was_claimed_twice_gives_no_figure(queue: Rowlock) -> None:
+    queue.enqueue_bulk(3)
+    (claim,) = queue._client.claim("bench")
+    queue._client.release(claim.job_id, claim.fence)
+    for _ in range(3):
+        queue.time_claim()
+
+    with pytest.raises(NotDoneOnceError, match="in 11 events"):
+        queue.await_drained(3)
+
+
+def test_a_job_that_is_left_gives_no_figure(
+    queue: Rowlock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.queues.rowlock.PATIENCE", 0.1)
+    queue.enqueue_bulk(3)
+    for _ in range(2):
+        queue.time_claim()
+
+    with pytest.raises(NotDoneOnceError, match="2 of 3 jobs"):
+        queue.await_drained(3)
+
+
+def test_a_worker_that_ends_by_itself_gives_no_figure() -> None:
+    command = [sys.executable, "-c", "print('gone'); raise SystemExit(7)"]
+    with (
+        pytest.raises(NotDoneOnceError, match=r"ended by 7: gone"),
+        process.running(command, {}) as worker,
+    ):
+        worker.wait(30)
+
+
+def test_a_worker_inherits_the_file_and_is_ended(tmp_path: Path) -> None:
+    with (tmp_path / "notes").open("w+") as notes:
+        command = [sys.executable, "-c", _NOTE_AND_WAIT]
+        with process.running(
+            command, {"NAME": "noted", "FD": str(notes.fileno())}, [notes.fileno()]
+        ) as worker:
+            while not (tmp_path / "notes").read_text():
+                assert worker.poll() is None
+
+        assert worker.returncode == -signal.SIGTERM
+        assert (tmp_path / "notes").read_text() == "noted"
+
+
+def test_sizes_shrink_to_what_still_can_be_measured() -> None:
+    sizes = Sizes()
+
+    assert sizes.scaled(1) == sizes
+    assert sizes.scaled(0.1).bulk == sizes.bulk // 10
+    assert sizes.scaled(1e-6) == Sizes(100, 100, 10, 100, 100, 100, 10, 1.0, 1.0)

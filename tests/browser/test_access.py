@@ -45,7 +45,8 @@ def test_18_axe_finds_nothing_serious_in_light_and_dark(
         only = {"runOnly": ["color-contrast"]}  # the rest does not depend on colours
         found[path, "dark"] = page.evaluate(_ASK_AXE, only)
         page.emulate_media(color_scheme="light")
-        found[path, "dialogs"] = page.evaluate(_ASK_AXE, only)
+        if page.locator("dialog.ask").count():
+            found[path, "dialogs"] = page.evaluate(_ASK_AXE, only)
     assert {place: rules for place, rules in found.items() if rules} == {}
 
 

@@ -115,6 +115,35 @@ def test_a_list_that_is_held_does_not_move_until_resumed(
     expect(page.get_by_text("No job matches.")).to_have_count(0)
 
 
+def test_a_hidden_tab_asks_for_nothing(board: Board, visit: Opener, queue: str) -> None:
+    page = visit("viewer")
+    page.clock.install()
+    page.goto(f"/jobs?queue={queue}")
+    page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.run_for(11_000)
+    expect(page.locator("[data-live-state]")).to_have_text("Paused: hidden")
+    assert asked == []
+
+
+def test_new_events_are_counted_and_shown_when_asked_for(
+    board: Board, visit: Opener, queue: str
+) -> None:
+    first = board.queue.enqueue("noop", queue=queue).job_id
+    page = visit("viewer")
+    page.clock.install()
+    page.goto(f"/events?queue={queue}")
+    expect(page.get_by_role("link", name=f"#{first}")).to_be_visible()
+    made = board.queue.enqueue_many([{"kind": "noop", "queue": queue}] * 14)
+    page.clock.run_for(5100)
+    more = page.get_by_role("link", name="14 new events")
+    expect(more).to_be_visible()
+    expect(page.locator("tr[data-row]")).to_have_count(1)
+    more.click()
+    expect(page.get_by_role("link", name=f"#{made[-1].job_id}")).to_be_visible()
+
+
 def test_13_a_pause_is_told_everywhere_and_nothing_is_claimed(
     board: Board, visit: Opener, queue: str, worker: Workers
 ) -> None:

@@ -250,9 +250,9 @@ def test_an_unknown_account_takes_as_long_as_a_known_one(site: Site) -> None:
     def fastest(account: str) -> float:
         times = []
         for _ in range(4):
-            began = time.perf_counter()
+            began = time.thread_time()  # the machine may be busy with other things
             assert _try(site.browser(None), account, "wrong").status_code == 401
-            times.append(time.perf_counter() - began)
+            times.append(time.thread_time() - began)
         return min(times)
 
     known, unknown = fastest("ada"), fastest("nobody")

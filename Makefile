@@ -11,7 +11,8 @@ JOBS ?= 2
 DEBIAN_PACKAGES := python3-venv postgresql-15 postgresql-client-15 postgresql-15-pgtap \
   postgresql-15-plpgsql-check postgresql-15-cron libtap-parser-sourcehandler-pgtap-perl \
   $(if $(shell command -v npm),,nodejs npm) \
-  $(if $(ROWLOCK_BROWSER),,chromium) fonts-dejavu-core libatomic1
+  $(if $(ROWLOCK_BROWSER),,chromium) fonts-dejavu-core libatomic1 \
+  curl jq pgbouncer
 
 COMPOSE := $(wildcard docker-compose*.yml)
 DOCKERFILES := $(wildcard Dockerfile docker/Dockerfile* docker/*/Dockerfile*)

@@ -99,6 +99,7 @@ def test_18_a_job_is_found_opened_and_retried_by_keys_alone(
     keys.type(str(job_id))
     keys.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text(f"#{job_id}")
+    page.wait_for_load_state()
 
     opener = page.get_by_role("button", name="Retry…")
     keys.press("r")
@@ -142,9 +143,11 @@ def test_18_keys_walk_the_rows_and_are_listed(board: Board, visit: Opener, queue
     page.evaluate("document.activeElement.blur()")
     keys.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text(f"#{older}")
+    page.wait_for_load_state()
     keys.press("g")
     keys.press("d")
     expect(page.get_by_role("heading", level=1)).to_have_text("Dead letters")
+    page.wait_for_load_state()
     keys.press("t")
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
 

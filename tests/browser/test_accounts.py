@@ -124,7 +124,8 @@ def test_a_cookie_is_worth_nothing_after_sign_out_or_another_role(
         if end == "role":
             board.queue.set_account("guest.twice", "operator")
         else:
-            page.get_by_role("button", name="Sign out").click()
+            with page.expect_navigation():
+                page.get_by_role("button", name="Sign out").click()
         page.context.add_cookies([cookie])  # type: ignore[list-item]
         page.goto("/jobs")
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
@@ -134,7 +135,8 @@ def test_a_new_token_is_shown_once(board: Board, visit: Opener, queue: str) -> N
     page = visit("admin", "/settings/tokens")
     page.get_by_label("Name").fill(f"ci {queue}")
     page.get_by_label("Role").select_option("viewer")
-    page.get_by_role("button", name=re.compile("token", re.I)).click()
+    with page.expect_navigation():
+        page.get_by_role("button", name=re.compile("token", re.I)).click()
     secret = page.locator("main code").first.inner_text()
     answer = page.request.get(
         f"{board.address}/api/v1/whoami", headers={"Authorization": f"Bearer {secret}"}

@@ -43,7 +43,8 @@ def test_11_the_second_of_two_people_learns_that_it_is_done(
     other = visit("admin", f"/jobs/{job_id}", expect=(409,))
     for page in (one, other):
         page.get_by_role("button", name="Retry…").click()
-        page.get_by_role("dialog").get_by_role("button", name="Retry", exact=True).click()
+        with page.expect_navigation():
+            page.get_by_role("dialog").get_by_role("button", name="Retry", exact=True).click()
     expect(one.get_by_text("Queued again.")).to_be_visible()
     expect(other.get_by_role("alert")).to_contain_text("queued")
     expect(other.get_by_role("heading", level=1)).to_contain_text("ready")

@@ -109,6 +109,7 @@ class Profile:
         """Adds what a database's functions have executed; call it before the database goes."""
         try:
             with psycopg.connect(url, autocommit=True) as conn:
+                conn.execute("set default_transaction_read_only = off")
                 conn.execute("create schema if not exists tap")
                 conn.execute("create extension if not exists plpgsql_check schema tap")
                 conn.execute("set search_path = ''")

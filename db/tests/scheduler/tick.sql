@@ -1,6 +1,9 @@
 begin;
 select no_plan();
 
+-- A long run of tests has used more transactions than one step of roll_up takes.
+update queue.steps set cursor = queue._snapshot()::text where step = 'roll_up';
+
 -- These steps are due, for so long; no other is.
 create function pg_temp.due(which text[], ago interval default '1 second')
 returns void language sql as $$

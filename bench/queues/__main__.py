@@ -1,14 +1,14 @@
 """`make bench [QUICK=1] [PG=18]`: queues at the same work, beside the server's limit.
 
 One server of its own, fsync and synchronous_commit on, one database a measure. Every job's end is
-checked: once, or there is no figure. Figures are medians of rounds, ratios those of figures taken
-in the same round. Prints a Markdown table and, as its last line, a JSON object.
+checked: once, or there is no figure. Figures are medians of rounds, in which all take turns; what a
+ratio compares takes turns within its measure, since a machine's load comes and goes. Prints a
+Markdown table and, as its last line, a JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -38,36 +38,6 @@ ONCE = {"D", "E", "F", "G"}
 """Measured in one round where it must be quick: they take the longest."""
 
 
-def run_queue(
-    measures: Measures, parts: Sequence[str], rounds: int, *, is_quick: bool
-) -> dict[str, Figure]:
-    found: dict[str, list[Figure]] = {part: [] for part in parts if part != "H"}
-    with contextlib.ExitStack() as stack:
-        beside_finished = None
-        for number in range(rounds):
-            clean: float | None = None
-            for part in found:
-                if is_quick and number > 0 and part in ONCE:
-                    continue
-                if part in ("E", "F") and clean is None:
-                    clean = measures.drain()
-                if part == "E":
-                    figure: Figure = measures.drain_after_snapshot() / (clean or 1)
-                elif part == "F":
-                    beside_finished = beside_finished or stack.enter_context(
-                        measures.beside_finished()
-                    )
-                    figure = beside_finished() / (clean or 1)
-                else:
-                    figure = measures.measure(part)
-                if part == "C":
-                    assert isinstance(figure, float)
-                    clean = figure
-                found[part].append(figure)
-                _say(f"  {part}, round {number + 1}: {_text(figure)}")
-    return {part: _median(figures) for part, figures in found.items()}
-
-
 def _median(figures: Sequence[Figure]) -> Figure:
     if isinstance(figures[0], dict):
         parts = [figure for figure in figures if isinstance(figure, dict)]
@@ -76,36 +46,43 @@ def _median(figures: Sequence[Figure]) -> Figure:
 
 
 def run(arguments: argparse.Namespace) -> tuple[str, dict[str, dict[str, Figure]]]:
-    """The server's version, and each queue's figures."""
+    """The server's version, and the medians of each queue and of the limit."""
     sizes = Sizes().scaled(arguments.scale)
-    parts = [part for part in (*WHAT, LIMIT) if part in arguments.only]
-    told: dict[str, dict[str, Figure]] = {}
+    parts: list[str] = [part for part in WHAT if part in arguments.only and part != "H"]
+    found: dict[str, dict[str, list[Figure]]] = {queue.name: {} for queue in QUEUES}
     idle: dict[str, Future[float]] = {}
+
+    def note(name: str, part: str, figure: Figure) -> None:
+        found.setdefault(name, {}).setdefault(part, []).append(figure)
+        print(f"  {name} {part}: {_text(figure)}", file=sys.stderr, flush=True)
+
     with Server(arguments.pg) as server, ThreadPoolExecutor(1) as beside:
-        if "H" in parts:
+        if "H" in arguments.only:
             # Beside the others: it does next to nothing, which is what it measures.
-            idle = {
-                queue.name: beside.submit(count_idle_statements, queue, arguments.pg, sizes)
-                for queue in QUEUES
-            }
-        for queue in QUEUES:
-            _say(queue.name)
-            told[queue.name] = run_queue(
-                Measures(queue, server, sizes),
-                [part for part in parts if part != LIMIT],
-                arguments.rounds,
-                is_quick=arguments.quick,
-            )
-        if LIMIT in parts:
-            server.run("create database bare template template0")
-            rounds = [
-                limits.measure(server.url_of("bare"), sizes.singles, sizes.bulk)
-                for _ in range(arguments.rounds)
-            ]
-            told[LIMIT] = {name: _median([each[name] for each in rounds]) for name in rounds[0]}
+            for queue in QUEUES:
+                idle[queue.name] = beside.submit(count_idle_statements, queue, arguments.pg, sizes)
+        measures = {queue.name: Measures(queue, server, sizes) for queue in QUEUES}
+        server.run("create database bare template template0")
+
+        for number in range(arguments.rounds):
+            if LIMIT in arguments.only:
+                rates = limits.measure(server.url_of("bare"), sizes.singles, sizes.bulk)
+                for part, rate in rates.items():
+                    note(LIMIT, part, rate)
+            for part in parts:
+                if arguments.quick and number > 0 and part in ONCE:
+                    continue
+                for name, each in measures.items():
+                    note(name, part, each.measure(part))
         for name, count in idle.items():
-            told[name]["H"] = count.result()
-        return server.version, told
+            note(name, "H", count.result())
+        version = server.version
+
+    return version, {
+        name: {part: _median(figures) for part, figures in each.items()}
+        for name, each in found.items()
+        if each
+    }
 
 
 # -- what is printed
@@ -113,16 +90,16 @@ def run(arguments: argparse.Namespace) -> tuple[str, dict[str, dict[str, Figure]
 
 def table(told: Mapping[str, Mapping[str, Figure]]) -> str:
     queues = [name for name in told if name != LIMIT]
-    lines = [
-        f"| | measured | {' | '.join(queues)} |",
-        f"|---|---|{'---|' * len(queues)}",
-    ]
+    lines: list[str] = []
+    if queues:
+        lines = [f"| | measured | {' | '.join(queues)} |", f"|---|---|{'---|' * len(queues)}"]
     for part, what in WHAT.items():
         if any(part in told[name] for name in queues):
             cells = [_text(told[name].get(part)) for name in queues]
             lines.append(f"| {part} | {what} | {' | '.join(cells)} |")
     if LIMIT in told:
-        lines += ["", "| the server's limit, one connection | |", "|---|---|"]
+        lines += [""] if lines else []
+        lines += ["| the server's limit, one connection | |", "|---|---|"]
         lines += [f"| {LIMITS[name]} | {_text(rate)} |" for name, rate in told[LIMIT].items()]
     return "\n".join(lines)
 
@@ -139,10 +116,6 @@ def _rounded(figure: Figure) -> Figure:
     if isinstance(figure, dict):
         return {name: round(value, 3) for name, value in figure.items()}
     return round(figure, 1 if figure >= 100 else 3)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _load() -> str:

@@ -68,12 +68,14 @@ class Measures:
         server.create_template(self._template, queue.install)
 
     def measure(self, name: str) -> Figure:
-        """One round of a measure that needs no other."""
+        """One round of a measure, but for H."""
         calls: dict[str, Callable[[], Figure]] = {
             "A": self._enqueue_singly,
             "B": self._enqueue_in_bulk,
-            "C": self.drain,
+            "C": self._drain_clean,
             "D": self._pick_up,
+            "E": self._drain_after_snapshot,
+            "F": self._drain_beside_finished,
             "G": self._claim_beside_later,
         }
         return calls[name]()
@@ -103,7 +105,7 @@ class Measures:
 
     # -- drain
 
-    def drain(self) -> float:
+    def _drain_clean(self) -> float:
         with self._fresh() as (queue, _):
             return self._drain(queue, self._sizes.bulk)
 
@@ -113,20 +115,24 @@ class Measures:
         with queue.worker():
             return number / queue.await_drained(number)
 
-    def drain_after_snapshot(self) -> float:
+    def _times_clean(self, queue: Queue) -> float:
+        """C there, as a ratio to C in a fresh database: taken before and after, as load changes."""
+        before = self._drain_clean()
+        figure = self._drain(queue, self._sizes.bulk)
+        return figure / statistics.mean([before, self._drain_clean()])
+
+    def _drain_after_snapshot(self) -> float:
         """C after jobs passed while a snapshot was held, which is held still."""
         with self._fresh() as (queue, url), psycopg.connect(url) as reader:
             reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             reader.execute("select count(*) from pg_class")
             self._drain(queue, self._sizes.passed)
-            return self._drain(queue, self._sizes.bulk)
+            return self._times_clean(queue)
 
-    @contextlib.contextmanager
-    def beside_finished(self) -> Iterator[Callable[[], float]]:
-        """C with finished jobs there, as often as called: their number grows by little."""
+    def _drain_beside_finished(self) -> float:
         with self._fresh() as (queue, _):
             queue.add_finished(self._sizes.finished)
-            yield lambda: self._drain(queue, self._sizes.bulk)
+            return self._times_clean(queue)
 
     # -- latency
 

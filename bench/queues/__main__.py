@@ -61,7 +61,9 @@ def run(arguments: argparse.Namespace) -> tuple[str, dict[str, dict[str, Figure]
             # Beside the others: it does next to nothing, which is what it measures.
             for queue in QUEUES:
                 idle[queue.name] = beside.submit(count_idle_statements, queue, arguments.pg, sizes)
-        measures = {queue.name: Measures(queue, server, sizes) for queue in QUEUES}
+        measures = {
+            queue.name: Measures(queue, server, sizes, arguments.rounds) for queue in QUEUES
+        }
         server.run("create database bare template template0")
 
         for number in range(arguments.rounds):
@@ -138,7 +140,7 @@ def main() -> None:
         action="store_true",
         help=f"Rowlock alone; one round of {', '.join(sorted(ONCE))}",
     )
-    parser.add_argument("--rounds", type=int, default=3, help="[default: 3]")
+    parser.add_argument("--rounds", type=int, default=3, help="and turns of a ratio [default: 3]")
     parser.add_argument(
         "--only", type=_parts, default=[*WHAT, LIMIT], metavar="C,D,limit", help="what to measure"
     )

@@ -60,10 +60,11 @@ class Sizes:
 class Measures:
     """One queue on one server. Every measure has a database of its own, or several."""
 
-    def __init__(self, queue: type[Queue], server: Server, sizes: Sizes) -> None:
+    def __init__(self, queue: type[Queue], server: Server, sizes: Sizes, turns: int) -> None:
         self._queue = queue
         self._server = server
         self._sizes = sizes
+        self._turns = turns
         self._template = f"{queue.name}_template"
         server.create_template(self._template, queue.install)
 
@@ -116,10 +117,14 @@ class Measures:
             return number / queue.await_drained(number)
 
     def _times_clean(self, queue: Queue) -> float:
-        """C there, as a ratio to C in a fresh database: taken before and after, as load changes."""
-        before = self._drain_clean()
-        figure = self._drain(queue, self._sizes.bulk)
-        return figure / statistics.mean([before, self._drain_clean()])
+        """C there, as a ratio to C in a fresh database: in turns, of half the jobs."""
+        number = self._sizes.bulk // 2
+        clean, there = [], []
+        for _ in range(self._turns):
+            with self._fresh() as (other, _):
+                clean.append(self._drain(other, number))
+            there.append(self._drain(queue, number))
+        return statistics.median(there) / statistics.median(clean)
 
     def _drain_after_snapshot(self) -> float:
         """C after jobs passed while a snapshot was held, which is held still."""

@@ -23,6 +23,10 @@ main()
 """
 
 
+_STARTING = 5.0
+"""Seconds that a new process may take until it can end in order."""
+
+
 class WorkerProcess:
     """One `rowlock worker`, its log in a file of its own."""
 
@@ -49,6 +53,8 @@ class WorkerProcess:
         draft.rename(folder / f"worker-{self.process.pid}.log")
         self.is_stopped = False
         self.is_asked_to_end = False
+        self.is_young = False
+        self.started_at = time.monotonic()
         self.gone_at: float | None = None
 
     @property
@@ -70,12 +76,18 @@ class WorkerProcess:
 
     def ask_to_end(self) -> None:
         self.is_asked_to_end = True
+        self.is_young = time.monotonic() - self.started_at < _STARTING
         self.process.terminate()
 
     @property
     def has_left(self) -> bool:
         """Whether it ended as it was asked to, and was not killed."""
         return self.is_asked_to_end and self.process.returncode == 0
+
+    @property
+    def has_died_young(self) -> bool:
+        """Whether the word to end came before it could hear: Python itself was still starting."""
+        return self.is_young and self.process.returncode == -signal.SIGTERM
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
@@ -106,7 +118,11 @@ class Fleet:
                 continue
             if worker.gone_at is None:
                 worker.gone_at = time.time()
-                if not worker.has_left and worker.process.returncode != -signal.SIGKILL:
+                if not (
+                    worker.has_left
+                    or worker.has_died_young
+                    or worker.process.returncode == -signal.SIGKILL
+                ):
                     self.ended.append(f"worker {worker.pid} ended by {worker.process.returncode}")
             worker.close()
             self.workers.remove(worker)
@@ -123,12 +139,12 @@ class Fleet:
         self.wake()
         for worker in self.workers:
             with contextlib.suppress(ProcessLookupError):
-                worker.process.terminate()
+                worker.ask_to_end()
         end = time.monotonic() + patience
         for worker in self.workers:
             try:
                 code = worker.process.wait(max(0.1, end - time.monotonic()))
-                if code != 0:
+                if code != 0 and not worker.has_died_young:
                     self.ended.append(f"worker {worker.pid} ended by {code} when asked to end")
             except subprocess.TimeoutExpired:
                 self.ended.append(f"worker {worker.pid} did not end within {patience:.0f} s")

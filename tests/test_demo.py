@@ -107,7 +107,7 @@ def test_the_live_demo_runs_jobs_until_it_is_ended_and_leaves_no_worker(
         assert len(workers_of(process)) == 2
 
         process.send_signal(how)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
         assert process.returncode == (0 if how is not signal.SIGKILL else -signal.SIGKILL)
         assert eventually_none(process)

@@ -27,8 +27,10 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks for process
 
 @contextmanager
 def rowlock_demo(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    # As from a terminal: what a shell starts in the background is deaf to Ctrl-C, its heirs too.
+    start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     process = subprocess.Popen(
-        [sys.executable, "-c", "from pyworker.cli import main; main()", "demo", *arguments],
+        [sys.executable, "-c", f"{start}from pyworker.cli import main; main()", "demo", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -107,7 +109,7 @@ def test_the_live_demo_runs_jobs_until_it_is_ended_and_leaves_no_worker(
         assert len(workers_of(process)) == 2
 
         process.send_signal(how)
-        process.communicate(timeout=60)
+        process.communicate(timeout=30)
 
         assert process.returncode == (0 if how is not signal.SIGKILL else -signal.SIGKILL)
         assert eventually_none(process)

@@ -161,14 +161,17 @@ def endure(plan: list[Any], faults: Faults, fleet: Fleet, length: float) -> None
 
 
 def drain(url: str, fleet: Fleet) -> list[str]:
-    """Until nothing is queued or running; jobs that kill their worker still do."""
+    """Until nothing is queued or running, looked at twice: a job goes back between two looks.
+
+    Jobs that kill their worker still do.
+    """
     end = time.monotonic() + DRAIN
     with connect(url, "chaos") as conn:
         client = Client(conn)
         while time.monotonic() < end:
             fleet.replace()
             left = [
-                job for status in ("queued", "running") for job in client.list_jobs(
+                job for status in ("queued", "running") * 2 for job in client.list_jobs(
                     {"status": status}, max_jobs=1
                 ).rows
             ]  # fmt: skip

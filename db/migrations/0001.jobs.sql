@@ -4,6 +4,46 @@ revoke all on schema queue from public;
 grant usage on schema queue to queue_producer, queue_worker, queue_viewer, queue_web;
 alter default privileges for role queue_owner revoke execute on functions from public;
 
+-- What a value may be. A domain's rule is looked at where a value is set; a table's is parsed anew for each statement
+-- and looked at for each row that it touches, so a table keeps what only a whole row can tell.
+
+create domain queue.identifier as text
+  -- Not {0,62}: bounded repetition makes a regular expression ten times slower.
+  constraint is_a_name check (value ~ '^[a-z0-9][a-z0-9_.:-]*$' and length(value) <= 63);
+
+create domain queue.attempts as integer
+  constraint max_attempts_in_range check (value between 1 and 100000);
+
+create domain queue.priority as smallint
+  constraint priority_in_range check (value between 0 and 9);
+
+create domain queue.percentage as smallint
+  constraint progress_in_range check (value between 0 and 100);
+
+create domain queue.lease as interval
+  constraint lease_in_range check (value between interval '1 second' and interval '24 hours');
+
+create domain queue.timeout as interval
+  constraint timeout_in_range check (value between interval '1 second' and interval '7 days');
+
+create domain queue.worker_id as text
+  constraint worker_fits check (length(value) between 1 and 128);
+
+create domain queue.idempotency_key as text
+  constraint idempotency_key_fits check (length(value) between 1 and 255);
+
+create domain queue.json_object as jsonb
+  constraint is_an_object check (jsonb_typeof(value) = 'object');
+
+create domain queue.progress_message as text
+  constraint progress_message_fits check (length(value) <= 1000);
+
+create domain queue.error_type as text
+  constraint error_type_fits check (length(value) <= 200);
+
+create domain queue.error_message as text
+  constraint error_message_fits check (octet_length(value) <= 16384);
+
 create table queue.jobs (
   id bigint generated always as identity primary key,
   created_at timestamptz not null,
@@ -14,36 +54,39 @@ create table queue.jobs (
   deadline_at timestamptz,
   cancel_requested_at timestamptz,
   attempt integer not null default 0,
-  max_attempts integer not null,
+  max_attempts queue.attempts not null,
   fence integer not null default 0,
   settled_fence integer,
-  priority smallint not null default 5,
-  progress smallint,
+  priority queue.priority not null default 5,
+  progress queue.percentage,
   status text not null default 'queued',
-  queue text not null default 'default',
-  kind text not null,
-  worker text,
+  queue queue.identifier not null default 'default',
+  kind queue.identifier not null,
+  worker queue.worker_id,
   settled_as text,
-  idempotency_key text,
+  idempotency_key queue.idempotency_key,
   created_by text not null default session_user,
-  lease interval,
-  timeout interval,
+  lease queue.lease,
+  timeout queue.timeout,
   payload jsonb not null default '{}',
-  headers jsonb not null default '{}',
-  progress_message text,
-  error_type text,
-  error_message text,
+  headers queue.json_object not null default '{}',
+  progress_message queue.progress_message,
+  error_type queue.error_type,
+  error_message queue.error_message,
   error_group text,
   result jsonb,
 
+  -- An array, not a list: a list is put together anew for each statement.
   constraint status_is_known
-    check (status in ('queued', 'running', 'succeeded', 'failed', 'cancelled')),
-  constraint queued_is_free check (
+    check (status = any ('{queued,running,succeeded,failed,cancelled}')),
+  constraint queued_can_run check (
     status <> 'queued'
-    or (worker is null and lease_expires_at is null and deadline_at is null and finished_at is null)
+    or (
+      attempt < max_attempts and cancel_requested_at is null and isfinite(available_at)
+      and worker is null and lease_expires_at is null and deadline_at is null
+      and finished_at is null
+    )
   ),
-  constraint queued_has_attempts_left check (status <> 'queued' or attempt < max_attempts),
-  constraint queued_is_not_cancelled check (status <> 'queued' or cancel_requested_at is null),
   constraint running_is_leased check (
     status <> 'running'
     or (
@@ -51,29 +94,14 @@ create table queue.jobs (
       and finished_at is null
     )
   ),
-  constraint finished_has_no_lease check (
-    status not in ('succeeded', 'failed', 'cancelled')
+  constraint finished_has_ended check (
+    status = 'queued' or status = 'running'
     or (
       finished_at is not null and worker is null and lease_expires_at is null
       and deadline_at is null
     )
   ),
-  constraint attempt_is_within_max check (0 <= attempt and attempt <= max_attempts),
-  constraint max_attempts_in_range check (max_attempts between 1 and 100000),
-  constraint fence_counts_attempts check (fence >= attempt),
-  constraint priority_in_range check (priority between 0 and 9),
-  -- Not {0,62}: bounded repetition makes a regular expression ten times slower, at every update.
-  constraint queue_is_a_name check (queue ~ '^[a-z0-9][a-z0-9_.:-]*$' and length(queue) <= 63),
-  constraint kind_is_a_name check (kind ~ '^[a-z0-9][a-z0-9_.:-]*$' and length(kind) <= 63),
-  constraint worker_fits check (length(worker) between 1 and 128),
-  constraint idempotency_key_fits check (length(idempotency_key) between 1 and 255),
-  constraint lease_in_range check (lease between interval '1 second' and interval '24 hours'),
-  constraint timeout_in_range check (timeout between interval '1 second' and interval '7 days'),
-  constraint available_at_is_finite check (isfinite(available_at)),
-  constraint headers_are_an_object check (jsonb_typeof(headers) = 'object'),
-  constraint progress_in_range check (progress between 0 and 100),
-  constraint progress_message_fits check (length(progress_message) <= 1000),
-  constraint error_fits check (length(error_type) <= 200 and octet_length(error_message) <= 16384)
+  constraint attempt_is_counted check (0 <= attempt and attempt <= least(max_attempts, fence))
 ) with (
   fillfactor = 80,
   autovacuum_vacuum_scale_factor = 0.01,

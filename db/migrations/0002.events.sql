@@ -1,6 +1,15 @@
 -- The history: one row a transition, written in the transition's own transaction, never changed.
 -- A day is a partition; retention drops whole days. What no day takes falls into the default one.
 
+create domain queue.event as text constraint event_is_known
+  check (
+    value in (
+      'enqueued', 'claimed', 'made_due', 'reprioritized', 'progressed', 'succeeded',
+      'retry_scheduled', 'failed', 'lease_expired', 'timed_out', 'released', 'snoozed',
+      'cancelled', 'cancel_requested', 'retried', 'discarded'
+    )
+  );
+
 create table queue.job_events (
   id bigint generated always as identity,
   at timestamptz not null,
@@ -9,22 +18,14 @@ create table queue.job_events (
   attempt integer not null,
   fence integer not null,
   elapsed interval,
-  event text not null,
+  event queue.event not null,
   from_status text,
   to_status text not null,
   queue text not null,
   kind text not null,
   worker text,
   actor text not null default session_user,
-  detail jsonb,
-
-  constraint event_is_known check (
-    event in (
-      'enqueued', 'claimed', 'made_due', 'reprioritized', 'progressed', 'succeeded',
-      'retry_scheduled', 'failed', 'lease_expired', 'timed_out', 'released', 'snoozed',
-      'cancelled', 'cancel_requested', 'retried', 'discarded'
-    )
-  )
+  detail jsonb
 ) partition by range (at);
 
 create index job_events_of_job on queue.job_events (job_id, id);

@@ -3,8 +3,8 @@
 
 create table queue.settings (
   only_row boolean primary key default true,
-  lease interval not null default '60 seconds',
-  max_attempts integer not null default 5,
+  lease queue.lease not null default '60 seconds',
+  max_attempts queue.attempts not null default 5,
   backoff_base interval not null default '2 seconds',
   backoff_cap interval not null default '1 hour',
   finished_retention interval not null default '7 days',
@@ -16,8 +16,6 @@ create table queue.settings (
   adopted_event_id bigint not null default 0,
 
   constraint there_is_one_row check (only_row),
-  constraint lease_in_range check (lease between interval '1 second' and interval '24 hours'),
-  constraint max_attempts_in_range check (max_attempts between 1 and 100000),
   constraint backoff_in_range check (
     backoff_base between interval '1 millisecond' and backoff_cap
     and backoff_cap <= interval '30 days'
@@ -41,28 +39,24 @@ comment on column queue.settings.adopted_event_id is
   'Events up to here came with a restored dump: their transaction ids say nothing here';
 
 create table queue.policies (
-  queue text primary key,
+  queue queue.identifier primary key,
   paused_at timestamptz,
   paused_until timestamptz,
   paused_by text,
   pause_reason text,
-  lease interval,
-  timeout interval,
-  max_attempts integer,
+  lease queue.lease,
+  timeout queue.timeout,
+  max_attempts queue.attempts,
   backoff_base interval,
   backoff_cap interval,
   finished_retention interval,
   failed_retention interval,
 
-  constraint queue_is_a_name check (queue ~ '^[a-z0-9][a-z0-9_.:-]*$' and length(queue) <= 63),
   constraint pause_is_whole check (
     (paused_at is null) = (paused_by is null)
     and (paused_at is not null or (paused_until is null and pause_reason is null))
   ),
   constraint pause_reason_fits check (length(pause_reason) <= 1000),
-  constraint lease_in_range check (lease between interval '1 second' and interval '24 hours'),
-  constraint timeout_in_range check (timeout between interval '1 second' and interval '7 days'),
-  constraint max_attempts_in_range check (max_attempts between 1 and 100000),
   constraint backoff_in_range check (
     backoff_base between interval '1 millisecond' and interval '30 days'
     and backoff_cap between interval '1 millisecond' and interval '30 days'

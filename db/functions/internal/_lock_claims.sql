@@ -17,7 +17,7 @@ begin
   return query
     select
       array_agg(held.ctid order by asked.ordinality),
-      array_agg(held.worker order by asked.ordinality)
+      array_agg(held.worker::text order by asked.ordinality)
     from (
         select asked.id, asked.fence, asked.ordinality
         from unnest(p_job_ids, p_fences) with ordinality as asked (id, fence)

@@ -9,8 +9,7 @@ language plpgsql
 as $$
 begin
   perform queue._require_writable();
-  perform pg_current_xact_id();
-  return clock_timestamp();
+  return case when pg_current_xact_id() is not null then clock_timestamp() end;
 end;
 $$;
 

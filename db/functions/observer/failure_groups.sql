@@ -61,7 +61,7 @@ begin
       limit failure_groups.max_groups
     )
     select
-      grouped.error_group, sample.kind, sample.error_type, left(sample.error_message, 500),
+      grouped.error_group, sample.kind::text, sample.error_type::text, left(sample.error_message, 500),
       grouped.jobs, grouped.last_hour, grouped.last_day, grouped.last_week, grouped.first_at,
       grouped.last_at, grouped.sample_id, (select count(*) = 10000 from recent)
     from grouped

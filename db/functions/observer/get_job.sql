@@ -41,12 +41,14 @@ as $$
 begin
   return query
     select
-      job.id, job.queue, job.kind, job.payload, job.priority::integer, job.status,
+      job.id, job.queue::text, job.kind::text, job.payload, job.priority::integer, job.status,
       queue._label(job.status, job.available_at, job.error_type, clock_timestamp()), job.attempt,
-      job.max_attempts, job.fence, job.created_at, job.available_at, job.started_at,
-      job.finished_at, job.worker, job.lease_expires_at, job.deadline_at, job.cancel_requested_at,
-      job.lease, job.timeout, job.idempotency_key, job.progress::integer, job.progress_message,
-      job.result, job.error_type, job.error_message, job.error_group, job.headers, job.created_by
+      job.max_attempts::integer, job.fence, job.created_at, job.available_at, job.started_at,
+      job.finished_at, job.worker::text, job.lease_expires_at, job.deadline_at,
+      job.cancel_requested_at, job.lease::interval, job.timeout::interval,
+      job.idempotency_key::text, job.progress::integer, job.progress_message::text, job.result,
+      job.error_type::text, job.error_message::text, job.error_group, job.headers::jsonb,
+      job.created_by
     from queue.jobs as job
     where job.id = get_job.job_id;
 

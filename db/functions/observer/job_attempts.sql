@@ -23,7 +23,7 @@ as $$
 begin
   return query
     select
-      claimed.fence, claimed.attempt, claimed.worker, claimed.at, ended.at, ended.event,
+      claimed.fence, claimed.attempt, claimed.worker, claimed.at, ended.at, ended.event::text,
       ended.elapsed, ended.detail ->> 'error_type', ended.detail ->> 'error_message',
       ended.detail -> 'error_detail', (ended.detail ->> 'available_at')::timestamptz
     from queue.job_events as claimed

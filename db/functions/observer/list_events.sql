@@ -46,7 +46,7 @@ begin
   if list_events.of_job is not null then
     return query
       select
-        item.id, item.at, item.job_id, item.queue, item.kind, item.event, item.from_status,
+        item.id, item.at, item.job_id, item.queue, item.kind, item.event::text, item.from_status,
         item.to_status, item.attempt, item.fence, item.elapsed, item.worker, item.actor, item.detail
       from queue.job_events as item
       where item.job_id = list_events.of_job
@@ -57,7 +57,7 @@ begin
   else
     return query
       select
-        item.id, item.at, item.job_id, item.queue, item.kind, item.event, item.from_status,
+        item.id, item.at, item.job_id, item.queue, item.kind, item.event::text, item.from_status,
         item.to_status, item.attempt, item.fence, item.elapsed, item.worker, item.actor, item.detail
       from (
           select recent.*

@@ -52,15 +52,15 @@ begin
 
   return query
     select
-      job.id, job.queue, job.kind, job.priority::integer, job.status,
+      job.id, job.queue::text, job.kind::text, job.priority::integer, job.status,
       case
         when job.id is not null
           then queue._label(job.status, job.available_at, job.error_type, clock_timestamp())
       end,
-      job.attempt, job.max_attempts, job.created_at, job.available_at, job.started_at, job.finished_at,
-      job.worker, job.lease_expires_at, job.cancel_requested_at, job.idempotency_key,
-      job.progress::integer, job.progress_message, job.error_type, left(job.error_message, 500),
-      job.error_group, page.previous_cursor, page.next_cursor
+      job.attempt, job.max_attempts::integer, job.created_at, job.available_at, job.started_at,
+      job.finished_at, job.worker::text, job.lease_expires_at, job.cancel_requested_at,
+      job.idempotency_key::text, job.progress::integer, job.progress_message::text,
+      job.error_type::text, left(job.error_message, 500), job.error_group, page.previous_cursor, page.next_cursor
     from queue._find_jobs(v_filter, list_jobs.cursor, list_jobs.max_jobs, list_jobs.backwards) as page
       left join lateral unnest(page.ids) with ordinality as found (id, place) on true
       left join queue.jobs as job on job.id = found.id

@@ -167,7 +167,7 @@ begin
         end as next_cursor
     )
     select
-      page.id, page.at, page.job_id, page.queue, page.kind, page.event, page.from_status,
+      page.id, page.at, page.job_id, page.queue, page.kind, page.event::text, page.from_status,
       page.to_status, page.attempt, page.fence, page.elapsed, page.worker, page.actor, page.detail,
       mark.next_cursor
     from mark

@@ -60,49 +60,55 @@ begin
       end if;
     end if;
 
-    insert into queue.jobs as job (
-      created_at, available_at, max_attempts, priority, queue, kind, idempotency_key, lease, timeout,
-      payload, headers
+    -- The job and its event at once.
+    with created as (
+      insert into queue.jobs as job (
+        created_at, available_at, max_attempts, priority, queue, kind, idempotency_key, lease,
+        timeout, payload, headers
+      )
+      values (
+        v_now,
+        v_available_at,
+        coalesce(
+          enqueue.max_attempts,
+          (select policy.max_attempts from queue._policy(v_queue, v_now) as policy)
+        ),
+        coalesce(enqueue.priority, 5),
+        v_queue,
+        enqueue.kind,
+        enqueue.idempotency_key,
+        enqueue.lease,
+        enqueue.timeout,
+        v_payload,
+        coalesce(enqueue.headers, '{}')
+      )
+      on conflict do nothing
+      returning job.id, job.priority, job.max_attempts
     )
-    values (
-      v_now,
-      v_available_at,
-      coalesce(
-        enqueue.max_attempts,
-        (select policy.max_attempts from queue._policy(v_queue, v_now) as policy)
-      ),
-      coalesce(enqueue.priority, 5),
-      v_queue,
-      enqueue.kind,
-      enqueue.idempotency_key,
-      enqueue.lease,
-      enqueue.timeout,
-      v_payload,
-      coalesce(enqueue.headers, '{}')
+    insert into queue.job_events as event (
+      at, job_id, attempt, fence, event, to_status, queue, kind, actor, detail
     )
-    on conflict do nothing
-    returning job.* into v_job;
+    select
+      v_now, created.id, 0, 0, 'enqueued', 'queued', v_queue, enqueue.kind, actor.name,
+      jsonb_strip_nulls(
+        jsonb_build_object(
+          'priority', created.priority,
+          'max_attempts', created.max_attempts,
+          'available_at', nullif(v_available_at, v_now),
+          'idempotency_key', enqueue.idempotency_key,
+          'session_user', actor.session_user_name
+        )
+      )
+    from created
+      cross join queue._actor() as actor
+    returning event.job_id into enqueue.job_id;
 
     -- Nothing inserted: another session has just taken the key. Look again.
     exit when found;
   end loop;
 
-  perform queue._record_event(
-    v_job,
-    'enqueued',
-    null,
-    v_now,
-    null,
-    jsonb_build_object(
-      'priority', v_job.priority,
-      'max_attempts', v_job.max_attempts,
-      'available_at', nullif(v_available_at, v_now),
-      'idempotency_key', v_job.idempotency_key
-    )
-  );
   perform queue._wake(v_queue, v_available_at, v_now);
 
-  job_id := v_job.id;
   created := true;
   return next;
 end;

@@ -99,9 +99,9 @@ begin
         from claimed
       )
       select
-        claimed.id, claimed.fence, claimed.queue, claimed.kind, claimed.payload, claimed.attempt,
-        claimed.max_attempts, coalesce(claimed.lease, v_policy.lease),
-        coalesce(claimed.timeout, v_policy.timeout), claimed.headers, claimed.created_at,
+        claimed.id, claimed.fence, claimed.queue::text, claimed.kind::text, claimed.payload,
+        claimed.attempt, claimed.max_attempts::integer, coalesce(claimed.lease, v_policy.lease),
+        coalesce(claimed.timeout, v_policy.timeout), claimed.headers::jsonb, claimed.created_at,
         claimed.available_at
       from claimed
       order by claimed.priority desc, claimed.available_at, claimed.created_at, claimed.id;

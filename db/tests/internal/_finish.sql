@@ -19,7 +19,7 @@ select results_eq(
   $$
     select status, finished_at, attempt, fence, settled_fence, settled_as, progress::integer, progress_message,
       num_nulls(worker, lease_expires_at, deadline_at)
-    from queue.jobs where kind = 'held'
+    from queue_tests.jobs where kind = 'held'
   $$,
   $$ values ('failed', now() + interval '1 min', 1, 1, 1, 'fail', 30, 'a third', 3) $$,
   'A finished job has its instant and no worker, lease or deadline; the progress stays as it was'
@@ -32,7 +32,7 @@ select results_eq(
 select results_eq(
   $$
     select item.at, item.elapsed = item.at - job.started_at
-    from queue.jobs as job join queue.job_events as item on item.job_id = job.id
+    from queue_tests.jobs as job join queue_tests.job_events as item on item.job_id = job.id
     where job.kind = 'held' and item.event = 'timed_out'
   $$,
   $$ values (now() + interval '1 min', true) $$,
@@ -42,12 +42,12 @@ select results_eq(
 select queue_tests.enqueue_one('waiting', 'waiting');
 select pg_temp.finish('waiting', 'cancelled', 'cancelled', now());
 select results_eq(
-  $$ select status, attempt, settled_fence, settled_as, finished_at from queue.jobs where kind = 'waiting' $$,
+  $$ select status, attempt, settled_fence, settled_as, finished_at from queue_tests.jobs where kind = 'waiting' $$,
   $$ values ('cancelled', 0, null::integer, null::text, now()) $$,
   'A job that nobody held has no answer to remember'
 );
 select is(
-  (select elapsed from queue.job_events where kind = 'waiting' and event = 'cancelled'),
+  (select elapsed from queue_tests.job_events where kind = 'waiting' and event = 'cancelled'),
   null,
   'And did not run'
 );

@@ -6,7 +6,7 @@ select is_empty($$ select * from queue._levels() $$, 'Without a queued job there
 select queue_tests.enqueue_one('k', queue, priority => priority::integer)
 from (values ('a', 0), ('a', 9), ('b', 5), ('c', 3), ('c', 4)) as level (queue, priority),
   generate_series(1, 3);
-select queue_tests.age(max(id), '10 min') from queue.jobs where queue = 'b';
+select queue_tests.age(max(id), '10 min') from queue_tests.jobs where queue = 'b';
 update queue.jobs set available_at = now() + interval '1 day' where queue = 'c' and priority = 4;
 select queue.claim('tester', '{a}', 3);
 select queue_tests.one_in(status) from unnest('{running,failed,succeeded,cancelled}'::text[]) as status;
@@ -19,7 +19,7 @@ select results_eq(
 select results_eq(
   $$ select queue, priority, first_at from queue._levels() $$,
   $$
-    select queue, priority, min(available_at) from queue.jobs
+    select queue, priority, min(available_at) from queue_tests.jobs
     where status = 'queued' group by 1, 2 order by 1, 2
   $$,
   'With when the first of its jobs is due, be that later'

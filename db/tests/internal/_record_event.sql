@@ -5,7 +5,7 @@ select queue_tests.run_one('noted');
 create function pg_temp.record(detail jsonb) returns jsonb language sql as $$
   select queue._record_event(job, 'progressed', 'running', clock_timestamp(), 'w', record.detail)
   from queue.jobs as job where job.kind = 'noted';
-  select item.detail from queue.job_events as item order by item.id desc limit 1;
+  select item.detail from queue_tests.job_events as item order by item.id desc limit 1;
 $$;
 
 select is(pg_temp.record(null), null, 'Without detail there is none');
@@ -17,7 +17,7 @@ select is(
   'Further down nulls are somebody''s own'
 );
 select is(
-  (select item.actor from queue.job_events as item order by item.id desc limit 1),
+  (select item.actor from queue_tests.job_events as item order by item.id desc limit 1),
   session_user::text,
   'Who acted is the session''s user'
 );
@@ -29,14 +29,14 @@ select is(
   'An actor that is claimed does not hide the session''s user'
 );
 select is(
-  (select item.actor from queue.job_events as item order by item.id desc limit 1),
+  (select item.actor from queue_tests.job_events as item order by item.id desc limit 1),
   'ann@example.com',
   'It stands in its place'
 );
 select set_config('rowlock.actor', repeat('a', 10000), true);
 select pg_temp.record(null);
 select is(
-  (select length(item.actor) from queue.job_events as item order by item.id desc limit 1),
+  (select length(item.actor) from queue_tests.job_events as item order by item.id desc limit 1),
   255,
   'It is cut at 255 characters'
 );
@@ -47,11 +47,11 @@ select results_eq(
   $$
     select item.job_id, item.queue, item.kind, item.event, item.from_status, item.to_status, item.attempt, item.fence,
       item.worker, item.xid = pg_current_xact_id(), item.elapsed
-    from queue.job_events as item order by item.id desc limit 1
+    from queue_tests.job_events as item order by item.id desc limit 1
   $$,
   $$
     select id, 'noted', 'noted', 'progressed', 'running', 'running', 1, 1, 'w', true, null::interval
-    from queue.jobs where kind = 'noted'
+    from queue_tests.jobs where kind = 'noted'
   $$,
   'The event has the job as it is after the transition, and the transaction that made it'
 );
@@ -64,7 +64,7 @@ select is(
   1,
   'It lies in the partition of its day'
 );
-select queue._record_event(job, 'progressed', 'running', timestamptz '2001-01-01Z') from queue.jobs as job;
+select queue._record_event(job, 'progressed', 'running', timestamptz '2001-01-01Z') from queue_tests.jobs as job;
 select is(
   (select item.tableoid::regclass::text from queue.job_events as item order by item.at limit 1),
   'queue.job_events_default',

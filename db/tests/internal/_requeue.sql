@@ -19,7 +19,7 @@ select results_eq(
   $$
     select status, attempt, fence, settled_fence, settled_as,
       num_nulls(worker, lease_expires_at, deadline_at, finished_at, cancel_requested_at)
-    from queue.jobs where kind = 'held'
+    from queue_tests.jobs where kind = 'held'
   $$,
   $$ values ('queued', 1, 1, 1, 'release', 5) $$,
   'A queued job belongs to nobody'
@@ -36,12 +36,12 @@ select results_eq(
 
 select pg_temp.requeue('held', 'made_due', now() + interval '1 min', now());
 select is(
-  (select available_at from queue.jobs where kind = 'held'),
+  (select available_at from queue_tests.jobs where kind = 'held'),
   now() + interval '1 min',
   'No job becomes claimable before the instant of its transition: floors rely on it'
 );
 select results_eq(
-  $$ select settled_fence, settled_as from queue.jobs where kind = 'held' $$,
+  $$ select settled_fence, settled_as from queue_tests.jobs where kind = 'held' $$,
   $$ values (1, 'release') $$,
   'What the last holder answered stays remembered'
 );
@@ -58,7 +58,7 @@ from queue.jobs as job where job.kind = 'dead';
 select results_eq(
   $$
     select status, attempt, max_attempts, priority::integer, num_nulls(finished_at, cancel_requested_at)
-    from queue.jobs where kind = 'dead'
+    from queue_tests.jobs where kind = 'dead'
   $$,
   $$ values ('queued', 1, 3, 8, 2) $$,
   'Attempts and priority are taken from the row given; finish and cancel request are gone'

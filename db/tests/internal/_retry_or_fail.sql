@@ -44,7 +44,7 @@ select results_eq(
 );
 select is_empty(
   $$
-    select kind from queue.jobs
+    select kind from queue_tests.jobs
     where (error_type, error_message, error_group) <> ('E', 'm', queue._error_group(kind, 'E', 'm'))
       or settled_fence is not null or settled_as is not null
   $$,
@@ -56,7 +56,7 @@ select pg_temp.decide('answered', 'failed', '7 min', verb => 'fail');
 select results_eq(
   $$
     select job.settled_fence, job.settled_as, job.available_at - item.at, item.detail - 'available_at'
-    from queue.jobs as job join queue.job_events as item on item.job_id = job.id
+    from queue_tests.jobs as job join queue_tests.job_events as item on item.job_id = job.id
     where job.kind = 'answered' and item.event = 'retry_scheduled'
   $$,
   $$
@@ -79,8 +79,8 @@ select results_eq(
   $$
     select job.kind, job.available_at = item.at + queue._backoff(job.id, 1, hours, hours)
     from (values ('common', interval '1 h'), ('own', '10 h')) as named (kind, hours)
-      join queue.jobs as job on job.kind = named.kind
-      join queue.job_events as item on item.job_id = job.id and item.event = 'lease_expired'
+      join queue_tests.jobs as job on job.kind = named.kind
+      join queue_tests.job_events as item on item.job_id = job.id and item.event = 'lease_expired'
   $$,
   $$ values ('common', true), ('own', true) $$,
   'The backoff is the policy''s, else that of the settings'
@@ -92,7 +92,7 @@ select is(pg_temp.decide('many', 'failed'), 'queued', 'At attempt 99,999 of 100,
 
 select queue_tests.run_one('wordy');
 select pg_temp.decide('wordy', 'failed', message => null);
-select is((select error_message from queue.jobs where kind = 'wordy'), '', 'No message is the empty one');
+select is((select error_message from queue_tests.jobs where kind = 'wordy'), '', 'No message is the empty one');
 
 select * from finish();
 rollback;

@@ -21,7 +21,7 @@ select is(pg_temp.settle_one('c', 'snooze', ', "delay": "1 s"'), 'accepted', 'sn
 select is(pg_temp.settle_one('d', 'release'), 'accepted', 'release settles');
 select is(pg_temp.settle_one('e', 'accept_cancel'), 'accepted', 'accept_cancel settles');
 select results_eq(
-  $$ select kind, settled_as from queue.jobs order by kind $$,
+  $$ select kind, settled_as from queue_tests.jobs order by kind $$,
   $$
     values ('a', 'complete'), ('b', 'fail'), ('c', 'snooze'), ('d', 'release'), ('e', 'accept_cancel'), ('f', null)
   $$,

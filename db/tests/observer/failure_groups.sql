@@ -31,17 +31,17 @@ select results_eq(
 );
 select results_eq(
   $$ select sample_id, error_message, last_at from queue.failure_groups() where jobs = 7 $$,
-  $$ select id, error_message, finished_at from queue.jobs where status = 'failed' order by finished_at desc limit 1 $$,
+  $$ select id, error_message, finished_at from queue_tests.jobs where status = 'failed' order by finished_at desc limit 1 $$,
   'The sample is the last to fail'
 );
 select is(
   (select first_at from queue.failure_groups() where jobs = 7),
-  (select min(finished_at) from queue.jobs where error_type = 'CardDeclined'),
+  (select min(finished_at) from queue_tests.jobs where error_type = 'CardDeclined'),
   'first_at is when the first failed'
 );
 select results_eq(
   $$ select error_group from queue.failure_groups() where jobs = 7 $$,
-  $$ select distinct error_group from queue.jobs where error_type = 'CardDeclined' $$,
+  $$ select distinct error_group from queue_tests.jobs where error_type = 'CardDeclined' $$,
   'error_group is the jobs'' own, to be filtered by'
 );
 select is((select sum(jobs)::integer from queue.failure_groups('crm')), 3, 'A queue is grouped by itself');
@@ -52,7 +52,7 @@ select is((select bool_or(capped) from queue.failure_groups()), false, 'Nothing 
 select throws_ok('select queue.failure_groups(max_groups => 0)', 'RL400', null, 'max_groups is at least 1');
 select throws_ok('select queue.failure_groups(max_groups => 201)', 'RL400', null, 'max_groups is at most 200');
 
-select queue.retry(id) from queue.jobs where kind = 'charge' and status = 'failed';
+select queue.retry(id) from queue_tests.jobs where kind = 'charge' and status = 'failed';
 select is((select count(*)::integer from queue.failure_groups('billing')), 0, 'A retried job has left its group');
 
 select * from finish();

@@ -20,7 +20,7 @@ select results_eq(
   $$
     select id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
       actor, detail
-    from queue.job_events where kind = 'first' order by id
+    from queue_tests.job_events where kind = 'first' order by id
   $$,
   'The history of a job comes whole, oldest first'
 );
@@ -50,7 +50,7 @@ select results_eq(
 select is_empty($$ select * from queue.list_events(-1) $$, 'A job that never was has no history');
 delete from queue.jobs where kind = 'second';
 select is(
-  (select count(*) from queue.list_events((select min(job_id) from queue.job_events where kind = 'second'))),
+  (select count(*) from queue.list_events((select min(job_id) from queue_tests.job_events where kind = 'second'))),
   3::bigint, 'A job that is gone has one'
 );
 

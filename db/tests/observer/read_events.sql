@@ -38,7 +38,7 @@ select results_eq(
   $$
     select id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
       actor, detail
-    from queue.job_events order by xid, id
+    from queue_tests.job_events order by xid, id
   $$,
   'From the start every event kept comes whole, transaction by transaction'
 );
@@ -107,7 +107,7 @@ select is(
 
 -- A page within a huge transaction costs what a page does.
 select pg_temp.past('huge', '200', 3000);
-create temp table middle as select id from queue.job_events where kind = 'huge' and job_id = 1500;
+create temp table middle as select id from queue_tests.job_events where kind = 'huge' and job_id = 1500;
 create temp table reads as select queue_tests.rows_read('queue.job_events') as rows;
 select is(
   (
@@ -122,7 +122,7 @@ select cmp_ok(
 delete from queue.job_events where kind = 'huge';
 
 -- What came with a dump.
-update queue.settings set adopted_event_id = (select max(id) from queue.job_events where kind in ('a', 'b', 'c'));
+update queue.settings set adopted_event_id = (select max(id) from queue_tests.job_events where kind in ('a', 'b', 'c'));
 delete from queue.job_events where kind = 'big';
 select pg_temp.past('new', '101', 2);
 update queue.job_events set xid = '9000000000000' where kind = 'a';

@@ -15,14 +15,14 @@ from jobs, queue.cancel(jobs.job_id, 'ordered twice') as answer
 where jobs.status = 'queued';
 select results_eq(
   $$ select * from answers $$,
-  $$ select id, 'cancelled', 0, available_at, false from queue.jobs where kind = 'queued' $$,
+  $$ select id, 'cancelled', 0, available_at, false from queue_tests.jobs where kind = 'queued' $$,
   'A queued job is cancelled at once'
 );
 select results_eq(
   $$
     select status, attempt, fence, finished_at between now() and clock_timestamp(),
       num_nulls(worker, lease_expires_at, deadline_at, started_at, error_type), settled_as
-    from queue.jobs where kind = 'queued'
+    from queue_tests.jobs where kind = 'queued'
   $$,
   $$ values ('cancelled', 0, 0, true, 5, null::text) $$,
   'It is finished, was never claimed and has no error'
@@ -46,14 +46,14 @@ from jobs, queue.cancel(jobs.job_id, 'too slow') as answer
 where jobs.status = 'running';
 select results_eq(
   $$ select * from running $$,
-  $$ select id, 'running', 1, available_at, true from queue.jobs where kind = 'running' $$,
+  $$ select id, 'running', 1, available_at, true from queue_tests.jobs where kind = 'running' $$,
   'A running job goes on; it has been asked to stop'
 );
 select results_eq(
   $$
     select status, fence, worker, cancel_requested_at between now() and clock_timestamp(),
       lease_expires_at > clock_timestamp(), finished_at is null
-    from queue.jobs where kind = 'running'
+    from queue_tests.jobs where kind = 'running'
   $$,
   $$ values ('running', 1, 'tester', true, true, true) $$,
   'Its worker and its lease stay'
@@ -113,7 +113,7 @@ select results_eq(
   'A job that waits for its retry is cancelled at once'
 );
 select is(
-  (select error_type from queue.jobs where kind = 'between'), 'E', 'and keeps the error it had'
+  (select error_type from queue_tests.jobs where kind = 'between'), 'E', 'and keeps the error it had'
 );
 
 select throws_ok($$ select queue.cancel(-1) $$, 'RL404', null, 'An unknown job is RL404');
@@ -125,7 +125,7 @@ select queue.cancel(queue_tests.job_id('acted'));
 select results_eq(
   $$
     select item.actor, item.detail
-    from queue.job_events as item
+    from queue_tests.job_events as item
     where item.job_id = queue_tests.job_id('acted') and item.event = 'cancelled'
   $$,
   $$ select 'alice@example.com', jsonb_build_object('session_user', session_user) $$,

@@ -13,14 +13,14 @@ select queue_tests.enqueue_one('line', 'line');
 select queue_tests.enqueue_one('line', 'line');
 select queue_tests.enqueue_one('line', 'line', priority => 7);
 create temp table line as
-select id, available_at, row_number() over (order by id) as place from queue.jobs where kind = 'line';
+select id, available_at, row_number() over (order by id) as place from queue_tests.jobs where kind = 'line';
 
 create temp table answers as
 select answer.* from line, queue.reprioritize(line.id, 7, 'a promise was made') as answer where place = 2;
 select results_eq(
   $$ select * from answers $$,
   $$
-    select job.id, 'queued', 0, job.available_at from queue.jobs as job join line using (id)
+    select job.id, 'queued', 0, job.available_at from queue_tests.jobs as job join line using (id)
     where place = 2
   $$,
   'The answer is the row'
@@ -29,7 +29,7 @@ select results_eq(
   $$
     select job.priority, job.attempt, job.fence, job.available_at > line.available_at,
       job.available_at between now() and clock_timestamp()
-    from queue.jobs as job join line using (id) where place = 2
+    from queue_tests.jobs as job join line using (id) where place = 2
   $$,
   $$ values (7::smallint, 0, 0, true, true) $$,
   'A job that was due is due from now, at its new priority'
@@ -55,10 +55,10 @@ select results_eq(
 );
 
 select queue_tests.enqueue_one('later', 'later', delay => '1 hour');
-create temp table later as select available_at from queue.jobs where kind = 'later';
+create temp table later as select available_at from queue_tests.jobs where kind = 'later';
 select queue.reprioritize(queue_tests.job_id('later'), 0);
 select results_eq(
-  $$ select priority, available_at from queue.jobs where kind = 'later' $$,
+  $$ select priority, available_at from queue_tests.jobs where kind = 'later' $$,
   $$ select 0::smallint, available_at from later $$,
   'A job due later stays due then'
 );

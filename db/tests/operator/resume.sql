@@ -11,14 +11,14 @@ select is_empty(
 select queue_tests.enqueue_one('busy', 'busy');
 select queue.set_policy('busy', lease => '5 min');
 select queue.pause('busy', 'moving house');
-create temp table before as select jsonb_agg(to_jsonb(job)) as all from queue.jobs as job;
+create temp table before as select jsonb_agg(to_jsonb(job)) as all from queue_tests.jobs as job;
 set local rowlock.actor = 'bob';
 select is(queue.resume('busy', 'moved'), true, 'It says that the queue was paused');
 set local rowlock.actor = '';
 select results_eq(
   $$
     select num_nulls(paused_at, paused_until, paused_by, pause_reason), lease
-    from queue.policies where queue = 'busy'
+    from queue_tests.policies where queue = 'busy'
   $$,
   $$ values (4, interval '5 min') $$,
   'Nothing of the pause is left, and the policy stays'
@@ -32,7 +32,7 @@ select results_eq(
   'The audit says who and why'
 );
 select is(
-  (select jsonb_agg(to_jsonb(job)) from queue.jobs as job), (select before.all from before),
+  (select jsonb_agg(to_jsonb(job)) from queue_tests.jobs as job), (select before.all from before),
   'Resuming touches no job'
 );
 select isnt(queue_tests.claim_one('busy'), null, 'Jobs are claimed again');
@@ -42,7 +42,7 @@ select queue.pause('ended', until => clock_timestamp() + interval '1 hour');
 update queue.policies set paused_until = clock_timestamp() - interval '1 s' where queue = 'ended';
 select is(queue.resume('ended'), false, 'A pause that has run out is none');
 select is(
-  (select paused_at from queue.policies where queue = 'ended'), null, 'and is forgotten all the same'
+  (select paused_at from queue_tests.policies where queue = 'ended'), null, 'and is forgotten all the same'
 );
 select queue.pause('ahead', until => clock_timestamp() + interval '1 hour');
 select is(queue.resume('ahead'), true, 'One that has not is ended');

@@ -9,7 +9,7 @@ select throws_ok(
 from jobs where status in ('queued', 'running', 'succeeded');
 
 create temp table before as
-select job.* from queue.jobs as job join jobs on jobs.job_id = job.id and jobs.status = 'failed';
+select job.* from queue_tests.jobs as job join jobs on jobs.job_id = job.id and jobs.status = 'failed';
 
 create temp table answers as
 select answer.*
@@ -18,7 +18,7 @@ where jobs.status = 'failed';
 
 select results_eq(
   $$ select * from answers $$,
-  $$ select id, 'queued', 1, available_at from queue.jobs where kind = 'failed' $$,
+  $$ select id, 'queued', 1, available_at from queue_tests.jobs where kind = 'failed' $$,
   'A retried job is queued, its attempt counts on, and the answer is its row'
 );
 select results_eq(
@@ -28,7 +28,7 @@ select results_eq(
       num_nulls(job.worker, job.lease_expires_at, job.deadline_at, job.finished_at,
         job.cancel_requested_at),
       job.error_type, job.settled_as
-    from queue.jobs as job join before using (id)
+    from queue_tests.jobs as job join before using (id)
   $$,
   $$ values ('queued', 1, 1, 1, true, true, 5, 'Broken', 'fail') $$,
   'It has one more attempt, is due now, keeps its last error, its age and its fence'
@@ -47,7 +47,7 @@ select results_eq(
 
 select is(queue_tests.claim_one('failed'), (select id from before), 'It can be claimed again');
 select results_eq(
-  $$ select attempt, max_attempts, fence from queue.jobs where kind = 'failed' $$,
+  $$ select attempt, max_attempts, fence from queue_tests.jobs where kind = 'failed' $$,
   $$ values (2, 6, 2) $$,
   'Its next claim is the next attempt under the next fence'
 );
@@ -65,7 +65,7 @@ select results_eq(
   $$
     select status, attempt, max_attempts, cancel_requested_at is null, error_type is null,
       available_at between now() + interval '5 min' and clock_timestamp() + interval '5 min'
-    from queue.jobs where kind = 'stopped'
+    from queue_tests.jobs where kind = 'stopped'
   $$,
   $$ values ('queued', 1, 3, true, true, true) $$,
   'A cancelled job forgets the cancel request, gets the attempts asked for, and waits for its delay'
@@ -82,7 +82,7 @@ select lives_ok(
   'A delay in the past is taken'
 );
 select results_eq(
-  $$ select available_at between now() and clock_timestamp() from queue.jobs where kind = 'cancelled' $$,
+  $$ select available_at between now() and clock_timestamp() from queue_tests.jobs where kind = 'cancelled' $$,
   $$ values (true) $$,
   'and means now'
 );
@@ -119,7 +119,7 @@ select results_eq(
   $$
     select item.actor, item.detail ->> 'session_user' = session_user,
       length(item.detail ->> 'reason')
-    from queue.job_events as item
+    from queue_tests.job_events as item
     where item.job_id = queue_tests.job_id('wrong') and item.event = 'retried'
   $$,
   $$ values ('alice@example.com', true, 1000) $$,

@@ -14,13 +14,13 @@ create temp table answers as
 select * from queue.run_now(queue_tests.job_id('later'), 'the customer waits');
 select results_eq(
   $$ select * from answers $$,
-  $$ select id, 'queued', 0, available_at from queue.jobs where kind = 'later' $$,
+  $$ select id, 'queued', 0, available_at from queue_tests.jobs where kind = 'later' $$,
   'The answer is the row'
 );
 select results_eq(
   $$
     select status, attempt, fence, max_attempts, priority, available_at between now() and clock_timestamp()
-    from queue.jobs where kind = 'later'
+    from queue_tests.jobs where kind = 'later'
   $$,
   $$ values ('queued', 0, 0, 5, 5::smallint, true) $$,
   'The job is due now, and nothing else about it has changed'
@@ -29,7 +29,7 @@ select results_eq(
   $$
     select item.event, item.from_status, item.to_status, item.attempt, item.fence, item.worker,
       item.detail ->> 'reason', (item.detail ->> 'available_at')::timestamptz = job.available_at
-    from queue.jobs as job, queue_tests.events(job.id) as item where job.kind = 'later' offset 1
+    from queue_tests.jobs as job, queue_tests.events(job.id) as item where job.kind = 'later' offset 1
   $$,
   $$ values ('made_due', 'queued', 'queued', 0, 0, null::text, 'the customer waits', true) $$,
   'The event says since when it is due, and why'
@@ -42,7 +42,7 @@ select queue.run_now(queue_tests.job_id('later'));
 select results_eq(
   $$
     select attempt, fence, error_type, error_message, settled_fence, settled_as
-    from queue.jobs where kind = 'later'
+    from queue_tests.jobs where kind = 'later'
   $$,
   $$ values (1, 1, 'E', 'broken', 1, 'fail') $$,
   'A retry that is hurried keeps its error, and what its worker was told'
@@ -57,7 +57,7 @@ select results_eq(
 create temp table due as select queue_tests.everything(job_id) as all from jobs where status = 'queued';
 select results_eq(
   $$ select answer.* from jobs, queue.run_now(jobs.job_id) as answer where jobs.status = 'queued' $$,
-  $$ select id, 'queued', 0, available_at from queue.jobs where kind = 'queued' $$,
+  $$ select id, 'queued', 0, available_at from queue_tests.jobs where kind = 'queued' $$,
   'A job that is due already is answered as it is'
 );
 select is(
@@ -68,7 +68,7 @@ select is(
 -- The line is by the instant a job became due.
 select queue_tests.enqueue_one('line', 'line', delay => '1 day');
 select queue_tests.enqueue_one('line', 'line');
-select queue.run_now((select min(id) from queue.jobs where kind = 'line'));
+select queue.run_now((select min(id) from queue_tests.jobs where kind = 'line'));
 select is(
   queue_tests.claim_one('line'), queue_tests.job_id('line'),
   'A job made due joins the end of the line of its priority'

@@ -20,7 +20,7 @@ select results_eq(
 select results_eq(
   $$
     select lease, timeout, max_attempts, backoff_base, backoff_cap, finished_retention, failed_retention
-    from queue.policies where queue = 'slow'
+    from queue_tests.policies where queue = 'slow'
   $$,
   $$
     values (interval '5 min', interval '1 hour', 3, interval '1 s', interval '10 s', interval '1 day',
@@ -72,18 +72,18 @@ select results_eq(
 );
 select queue.set_policy('slow', timeout => '2 s', max_attempts => 8);
 select is(
-  (select max_attempts from queue.jobs where kind = 'slow'), 3,
+  (select max_attempts from queue_tests.jobs where kind = 'slow'), 3,
   'A job keeps the attempts it was enqueued with'
 );
 select queue.fail(queue_tests.job_id('slow'), 1, 'E');
 select ok(
-  (select available_at - clock_timestamp() < '1.3 s' from queue.jobs where kind = 'slow'),
+  (select available_at - clock_timestamp() < '1.3 s' from queue_tests.jobs where kind = 'slow'),
   'The backoff is the queue''s own'
 );
 select queue.pause('slow', 'later');
 select queue.set_policy('slow', lease => '1 min');
 select is(
-  (select pause_reason from queue.policies where queue = 'slow'), 'later', 'A pause stays as it is'
+  (select pause_reason from queue_tests.policies where queue = 'slow'), 'later', 'A pause stays as it is'
 );
 
 select throws_ok('select queue.set_policy(' || arguments || ')', 'RL400', null, rule)
@@ -108,7 +108,7 @@ from (
     ($$'q', unset => '{paused_at}'$$, 'Only what can be set can be unset'),
     ($$'q', unset => '{null}'$$, 'Null is no name to unset')
 ) as wrong (arguments, rule);
-select is_empty($$ select from queue.policies where queue = 'q' $$, 'A refused policy is not kept');
+select is_empty($$ select from queue_tests.policies where queue = 'q' $$, 'A refused policy is not kept');
 
 set local role queue_viewer;
 select throws_ok($$ select queue.set_policy('q') $$, '42501', null, 'Who may only look may not');

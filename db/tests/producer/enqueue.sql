@@ -13,7 +13,7 @@ select results_eq(
   $$
     select queue, kind, payload, headers, priority::integer, status, attempt, max_attempts, fence,
       available_at = created_at, created_by = session_user
-    from queue.jobs where kind = 'bare'
+    from queue_tests.jobs where kind = 'bare'
   $$,
   $$
     values ('default', 'bare', '{}'::jsonb, '{}'::jsonb, 5, 'queued', 0, 5, 0,
@@ -29,7 +29,7 @@ select is(
       progress, worker, settled_as, idempotency_key, lease, timeout, progress_message, error_type,
       error_message, error_group, result
     )
-    from queue.jobs where kind = 'bare'
+    from queue_tests.jobs where kind = 'bare'
   ),
   17,
   'A new job has no worker, no lease, no progress and no outcome'
@@ -47,7 +47,7 @@ select results_eq(
 select results_eq(
   $$
     select item.at = job.created_at, item.queue, item.kind, item.actor = session_user
-    from queue.job_events as item join queue.jobs as job on job.id = item.job_id
+    from queue_tests.job_events as item join queue_tests.jobs as job on job.id = item.job_id
     where job.kind = 'bare'
   $$,
   $$ values (true, 'default', 'bare', true) $$,
@@ -66,7 +66,7 @@ select results_eq(
   $$
     select queue, kind, payload, headers, priority::integer, max_attempts, lease, timeout,
       idempotency_key, available_at - created_at
-    from queue.jobs where kind = 'full'
+    from queue_tests.jobs where kind = 'full'
   $$,
   $$
     values ('mail', 'full', '{"to": "a@b.example"}'::jsonb, '{"trace": "t"}'::jsonb, 9, 3,
@@ -79,7 +79,7 @@ select results_eq(
   $$
     select item.event, item.detail - 'available_at',
       (item.detail ->> 'available_at')::timestamptz = job.available_at
-    from queue.job_events as item join queue.jobs as job on job.id = item.job_id
+    from queue_tests.job_events as item join queue_tests.jobs as job on job.id = item.job_id
     where job.kind = 'full'
   $$,
   $$
@@ -98,7 +98,7 @@ select lives_ok(
 select results_eq(
   $$
     select queue, payload, headers, priority::integer, max_attempts, available_at = created_at
-    from queue.jobs where kind = 'nulls'
+    from queue_tests.jobs where kind = 'nulls'
   $$,
   $$ values ('default', '{}'::jsonb, '{}'::jsonb, 5, 5, true) $$,
   'Null means the default'
@@ -108,7 +108,7 @@ insert into queue.policies (queue, max_attempts) values ('patient', 40);
 select queue.enqueue('of-policy', queue => 'patient');
 select queue.enqueue('of-job', queue => 'patient', max_attempts => 2);
 select results_eq(
-  $$ select kind, max_attempts from queue.jobs where queue = 'patient' order by id $$,
+  $$ select kind, max_attempts from queue_tests.jobs where queue = 'patient' order by id $$,
   $$ values ('of-policy', 40), ('of-job', 2) $$,
   'max_attempts comes from the call, else the policy of the queue, else the settings'
 );
@@ -120,7 +120,7 @@ select queue.enqueue('ancient', available_at => '0001-01-01 00:00:00Z');
 select queue.enqueue('overdue', delay => '-1 hour');
 select is(
   (
-    select count(*)::integer from queue.jobs
+    select count(*)::integer from queue_tests.jobs
     where kind in ('past', 'ancient', 'overdue') and available_at = created_at
   ),
   3,
@@ -129,7 +129,7 @@ select is(
 
 select queue.enqueue('exact', available_at => now() + interval '1 day');
 select is(
-  (select available_at from queue.jobs where kind = 'exact'),
+  (select available_at from queue_tests.jobs where kind = 'exact'),
   now() + interval '1 day',
   'An instant ahead is kept to the microsecond'
 );
@@ -189,7 +189,7 @@ select throws_ok($$ select queue.enqueue('a', '"\ud800"') $$, '22P02', null,
   'So is half a surrogate pair (A21)');
 
 select is(
-  (select count(*)::integer from queue.jobs where kind in ('a', '')),
+  (select count(*)::integer from queue_tests.jobs where kind in ('a', '')),
   0,
   'A refused job leaves no row'
 );
@@ -227,7 +227,7 @@ select results_eq(
 );
 select queue.enqueue('twice', '{"a": 1, "a": 2}');
 select is(
-  (select payload from queue.jobs where kind = 'twice'),
+  (select payload from queue_tests.jobs where kind = 'twice'),
   '{"a": 2}',
   'Of a repeated name in a payload the last counts (A22)'
 );
@@ -249,7 +249,7 @@ select results_eq(
 );
 
 select results_eq(
-  $$ select count(*)::integer, max(priority)::integer from queue.jobs where kind = 'paid' $$,
+  $$ select count(*)::integer, max(priority)::integer from queue_tests.jobs where kind = 'paid' $$,
   $$ values (1, 5) $$,
   'The known job is not changed'
 );
@@ -279,7 +279,7 @@ select results_eq(
   $$
     select answer.created, job.status
     from queue.enqueue('paid', '{"order": 1}', idempotency_key => 'order-1') as answer
-      join queue.jobs as job on job.id = answer.job_id
+      join queue_tests.jobs as job on job.id = answer.job_id
   $$,
   $$ values (false, 'succeeded') $$,
   'A finished job still answers for its key'

@@ -19,7 +19,7 @@ select * from queue.enqueue_many(
 
 select results_eq(
   $$ select answer.ordinal, answer.created, job.kind
-     from answers as answer join queue.jobs as job on job.id = answer.job_id order by answer.ordinal $$,
+     from answers as answer join queue_tests.jobs as job on job.id = answer.job_id order by answer.ordinal $$,
   $$ values (1, true, 'bare'), (2, true, 'full'), (3, true, 'dated'), (4, true, 'nulls') $$,
   'Answers are numbered from 1 in the order of the array'
 );
@@ -28,7 +28,7 @@ select results_eq(
   $$
     select kind, queue, payload, headers, priority::integer, status, attempt, max_attempts, fence, lease,
       timeout, idempotency_key, available_at - created_at
-    from queue.jobs order by id
+    from queue_tests.jobs order by id
   $$,
   $$
     values
@@ -45,7 +45,7 @@ select results_eq(
   $$
     select item.kind, item.event, item.from_status, item.to_status, item.attempt, item.fence,
       item.queue, item.actor = session_user, item.detail - 'available_at'
-    from queue.job_events as item order by item.job_id
+    from queue_tests.job_events as item order by item.job_id
   $$,
   $$
     values
@@ -62,7 +62,7 @@ select results_eq(
 select ok(
   (
     select (item.detail ->> 'available_at')::timestamptz = job.available_at
-    from queue.job_events as item join queue.jobs as job on job.id = item.job_id
+    from queue_tests.job_events as item join queue_tests.jobs as job on job.id = item.job_id
     where job.kind = 'full'
   ),
   'The event of a job due later says when'
@@ -72,7 +72,7 @@ insert into queue.policies (queue, max_attempts) values ('patient', 40);
 select queue.enqueue_many('[{"kind": "of-policy", "queue": "patient"},
   {"kind": "of-job", "queue": "patient", "max_attempts": 2}, {"kind": "of-settings"}]');
 select results_eq(
-  $$ select kind, max_attempts from queue.jobs where kind like 'of-%' order by id $$,
+  $$ select kind, max_attempts from queue_tests.jobs where kind like 'of-%' order by id $$,
   $$ values ('of-policy', 40), ('of-job', 2), ('of-settings', 5) $$,
   'max_attempts comes from the element, else the policy of its queue, else the settings'
 );
@@ -123,7 +123,7 @@ select is(
 );
 select is(
   (
-    select count(*)::integer from queue.job_events as item
+    select count(*)::integer from queue_tests.job_events as item
     where item.job_id in (select job_id from answers)
   ),
   6,
@@ -139,7 +139,7 @@ select throws_ok(
   'RL422', null, 'So is a key used twice in the array for different kinds'
 );
 select is(
-  (select count(*)::integer from queue.jobs where kind in ('new', 'newer')),
+  (select count(*)::integer from queue_tests.jobs where kind in ('new', 'newer')),
   0,
   'A batch is created whole or not at all'
 );
@@ -191,7 +191,7 @@ select throws_like(
   'The message names the element and the field'
 );
 select is(
-  (select count(*)::integer from queue.jobs where kind = 'a'),
+  (select count(*)::integer from queue_tests.jobs where kind = 'a'),
   0,
   'A refused batch leaves no row'
 );
@@ -212,7 +212,7 @@ select queue.enqueue_many(
   )
 );
 select is(
-  (select available_at from queue.jobs where kind = 'ahead'),
+  (select available_at from queue_tests.jobs where kind = 'ahead'),
   now() + interval '27 hours',
   'The offset counts, to the microsecond'
 );

@@ -29,12 +29,12 @@ from unnest('{succeeded,cancelled,failed}'::text[]) as status,
   unnest('{6 days 23:59:00,7 days 00:00:01,29 days 23:59:00,30 days 00:00:01}'::text[]) as ago;
 select queue_tests.age(queue_tests.one_in(status), '9 years')
 from unnest('{queued,running}'::text[]) as status;
-create temp table before as select id from queue.jobs;
-create temp table history as select * from queue.job_events;
+create temp table before as select id from queue_tests.jobs;
+create temp table history as select * from queue_tests.job_events;
 
 select results_eq($$ select * from queue.prune() $$, $$ values (7, false) $$, 'It counts what it deleted');
 select results_eq(
-  $$ select kind from queue.jobs order by kind $$,
+  $$ select kind from queue_tests.jobs order by kind $$,
   $$
     values ('cancelled.604740'), ('failed.2591940'), ('failed.604740'), ('failed.604801'), ('queued'),
       ('running'), ('succeeded.604740')
@@ -42,7 +42,7 @@ select results_eq(
   'What succeeded or was cancelled stays 7 days, what failed 30; what is not finished stays for ever'
 );
 select results_eq(
-  $$ select * from queue.job_events order by id $$, $$ select * from history order by id $$,
+  $$ select * from queue_tests.job_events order by id $$, $$ select * from history order by id $$,
   'Events stay: they have a retention of their own'
 );
 select results_eq(
@@ -60,7 +60,7 @@ select pg_temp.finished('failed', '121 s', 'short');
 select pg_temp.finished('succeeded', '59 s', 'short');
 select results_eq($$ select deleted from queue.prune() $$, $$ values (2) $$, 'A queue has a retention of its own');
 select results_eq(
-  $$ select kind from queue.jobs where queue = 'short' order by kind $$,
+  $$ select kind from queue_tests.jobs where queue = 'short' order by kind $$,
   $$ values ('failed.61'), ('succeeded.59') $$,
   'for failed and for other jobs'
 );
@@ -71,7 +71,7 @@ select results_eq(
   'Without a policy the settings hold'
 );
 select results_eq(
-  $$ select kind from queue.jobs order by kind $$,
+  $$ select kind from queue_tests.jobs order by kind $$,
   $$ values ('failed.61'), ('queued'), ('running'), ('succeeded.59') $$,
   'and a policy stands before them'
 );
@@ -109,7 +109,7 @@ $$;
 select pg_temp.rows(25, '1 hour', 'running');
 select pg_temp.rows(12, '1 hour');
 select pg_temp.rows(40, '1 hour', 'running');
-create temp table ids as select id, row_number() over (order by id) as place from queue.jobs;
+create temp table ids as select id, row_number() over (order by id) as place from queue_tests.jobs;
 select results_eq(
   $$ select * from queue.prune(1) $$, $$ values (0, true) $$, 'A call walks ten times max_jobs rows'
 );

@@ -30,7 +30,7 @@ select results_eq(
     select status, attempt, max_attempts, fence, num_nulls(worker, lease_expires_at, deadline_at, finished_at),
       error_type, error_message, error_group is not null, settled_fence,
       available_at - clock_timestamp() between interval '1 s' and interval '2.5 s'
-    from queue.jobs where kind = 'lost'
+    from queue_tests.jobs where kind = 'lost'
   $$,
   $$
     values ('queued', 1, 5, 1, 4, 'LeaseExpired', 'worker tester stopped renewing its lease', true,
@@ -63,7 +63,7 @@ select queue.cancel(queue_tests.job_id('asked'));
 select queue_tests.run_one('overran', timeout => '2 s');
 update queue.jobs set started_at = started_at - interval '1 min', deadline_at = deadline_at - interval '1 min'
 where kind = 'overran';
-select queue_tests.expire_lease(id) from queue.jobs where kind in ('last', 'asked', 'overran');
+select queue_tests.expire_lease(id) from queue_tests.jobs where kind in ('last', 'asked', 'overran');
 select results_eq(
   $$ select * from queue.reap() $$, $$ values (1, 1, 1, 0) $$,
   'It counts what became of them: queued, failed, cancelled'
@@ -71,7 +71,7 @@ select results_eq(
 select results_eq(
   $$
     select status, attempt, error_type, finished_at between now() and clock_timestamp(), worker
-    from queue.jobs where kind = 'last'
+    from queue_tests.jobs where kind = 'last'
   $$,
   $$ values ('failed', 1, 'LeaseExpired', true, null::text) $$,
   'Without an attempt left the job is failed'
@@ -85,7 +85,7 @@ select is(
   'cancelled running -> cancelled, attempt 1, fence 1', 'A job asked to stop is cancelled'
 );
 select results_eq(
-  $$ select status, error_type, error_message from queue.jobs where kind = 'overran' $$,
+  $$ select status, error_type, error_message from queue_tests.jobs where kind = 'overran' $$,
   $$ values ('queued', 'TimedOut', 'the job ran past its timeout') $$,
   'A job past its timeout says so'
 );
@@ -109,7 +109,7 @@ begin
 end $$;
 select is(pg_temp.kill_workers(), 3, 'A job that kills its worker each time is claimed max_attempts times');
 select results_eq(
-  $$ select status, attempt, fence from queue.jobs where kind = 'killer' $$,
+  $$ select status, attempt, fence from queue_tests.jobs where kind = 'killer' $$,
   $$ values ('failed', 3, 3) $$,
   'and ends failed'
 );
@@ -118,7 +118,7 @@ select results_eq(
 select queue_tests.enqueue_one('many', 'many', lease => '1 hour') from generate_series(1, 30);
 select count(*) from queue.claim('tester', '{many}', 30);
 select queue_tests.expire_lease(id)
-from (select id from queue.jobs where kind = 'many' order by id desc limit 5) as last;
+from (select id from queue_tests.jobs where kind = 'many' order by id desc limit 5) as last;
 select results_eq(
   $$ select * from queue.reap(3) $$, $$ values (3, 0, 0, 0) $$,
   'At most max_jobs are taken, and long leases do not stand in the way of those behind them'
@@ -136,9 +136,9 @@ begin
   raise exception 'this row is broken';
 end $$;
 select queue_tests.expire_lease(id)
-from (select id from queue.jobs where kind = 'many' and status = 'running' order by id limit 8) as first;
+from (select id from queue_tests.jobs where kind = 'many' and status = 'running' order by id limit 8) as first;
 create temp table expired as
-select id from queue.jobs where status = 'running' and lease_expires_at < clock_timestamp() order by id;
+select id from queue_tests.jobs where status = 'running' and lease_expires_at < clock_timestamp() order by id;
 do $$
 begin
   execute format(
@@ -154,20 +154,20 @@ select results_eq(
 );
 select results_eq(
   $$
-    select id from queue.jobs
+    select id from queue_tests.jobs
     where status = 'running' and lease_expires_at < clock_timestamp() order by id
   $$,
   $$ select id from expired limit 4 $$,
   'It stays as it is'
 );
-select queue_tests.expire_lease(max(id)) from queue.jobs where kind = 'many' and status = 'running';
+select queue_tests.expire_lease(max(id)) from queue_tests.jobs where kind = 'many' and status = 'running';
 select results_eq(
   $$ select * from queue.reap(2) $$, $$ values (1, 0, 0, 4) $$,
   'More broken rows than a call may take do not hide the one behind them'
 );
 select is_empty(
   $$
-    select from queue.job_events as item join expired on expired.id = item.job_id
+    select from queue_tests.job_events as item join expired on expired.id = item.job_id
     where item.event = 'lease_expired' and item.job_id <= (select max(id) from (select id from expired limit 4) as f)
   $$,
   'What was set aside has no event'

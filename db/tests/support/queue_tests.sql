@@ -4,6 +4,50 @@
 create schema queue_tests;
 grant usage on schema queue_tests to public;
 
+-- The tables with their columns in base types: results_eq tells a domain from its base.
+create view queue_tests.jobs as
+  select
+    job.id, job.created_at, job.available_at, job.started_at, job.finished_at, job.lease_expires_at,
+    job.deadline_at, job.cancel_requested_at, job.attempt,
+    job.max_attempts::integer as max_attempts,
+    job.fence, job.settled_fence,
+    job.priority::smallint as priority,
+    job.progress::smallint as progress,
+    job.status,
+    job.queue::text as queue,
+    job.kind::text as kind,
+    job.worker::text as worker,
+    job.settled_as,
+    job.idempotency_key::text as idempotency_key,
+    job.created_by,
+    job.lease::interval as lease,
+    job.timeout::interval as timeout,
+    job.payload,
+    job.headers::jsonb as headers,
+    job.progress_message::text as progress_message,
+    job.error_type::text as error_type,
+    job.error_message::text as error_message,
+    job.error_group, job.result
+  from queue.jobs as job;
+
+create view queue_tests.job_events as
+  select
+    event.id, event.at, event.xid, event.job_id, event.attempt, event.fence, event.elapsed,
+    event.event::text as event,
+    event.from_status, event.to_status, event.queue, event.kind, event.worker, event.actor,
+    event.detail
+  from queue.job_events as event;
+
+create view queue_tests.policies as
+  select
+    policy.queue::text as queue,
+    policy.paused_at, policy.paused_until, policy.paused_by, policy.pause_reason,
+    policy.lease::interval as lease,
+    policy.timeout::interval as timeout,
+    policy.max_attempts::integer as max_attempts,
+    policy.backoff_base, policy.backoff_cap, policy.finished_retention, policy.failed_retention
+  from queue.policies as policy;
+
 -- Enqueues a job and returns its id.
 create function queue_tests.enqueue_one(
   kind text default 'demo',

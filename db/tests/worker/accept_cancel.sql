@@ -8,14 +8,14 @@ select * from queue.accept_cancel(queue_tests.job_id('asked'), 1, 'stopped at pa
 
 select results_eq(
   $$ select * from answers $$,
-  $$ select id, 'cancelled', 1, available_at from queue.jobs where kind = 'asked' $$,
+  $$ select id, 'cancelled', 1, available_at from queue_tests.jobs where kind = 'asked' $$,
   'The holder of the claim ends the job as cancelled, its attempt used up'
 );
 select results_eq(
   $$
     select status, settled_fence, settled_as, finished_at is not null, cancel_requested_at is not null,
       error_type, num_nulls(worker, lease_expires_at, deadline_at)
-    from queue.jobs where kind = 'asked'
+    from queue_tests.jobs where kind = 'asked'
   $$,
   $$ values ('cancelled', 1, 'accept_cancel', true, true, null::text, 3) $$,
   'The row has a finish time, no lease, and still says that a cancel was requested'
@@ -75,7 +75,7 @@ select results_eq(
 );
 select queue_tests.claim_one('asked');
 select results_eq(
-  $$ select cancel_requested_at, fence, attempt, max_attempts from queue.jobs where kind = 'asked' $$,
+  $$ select cancel_requested_at, fence, attempt, max_attempts from queue_tests.jobs where kind = 'asked' $$,
   $$ values (null::timestamptz, 2, 2, 6) $$,
   'A retried job is not asked to stop again'
 );

@@ -38,7 +38,7 @@ select now(), now() - make_interval(secs => (n * 7919) % 101), 1, 'mixed', 'mixe
 from generate_series(1, 300) as n;
 select results_eq(
   $$ select job_id from generate_series(1, 100) as n, queue.claim('w' || n, '{mixed}', 3) $$,
-  $$ select id from queue.jobs where queue = 'mixed' order by priority desc, available_at, created_at, id $$,
+  $$ select id from queue_tests.jobs where queue = 'mixed' order by priority desc, available_at, created_at, id $$,
   'Claim by claim the order is the same as over all'
 );
 
@@ -88,14 +88,14 @@ select results_eq(
 );
 select results_eq(
   $$ select created_at, available_at from claimed where turn = 1 $$,
-  $$ select created_at, available_at from queue.jobs where kind = 'whole' $$,
+  $$ select created_at, available_at from queue_tests.jobs where kind = 'whole' $$,
   'It tells when the job was created and due'
 );
 select results_eq(
   $$
     select status, attempt, fence, worker, started_at - available_at >= '0', lease_expires_at - started_at,
       deadline_at
-    from queue.jobs where kind = 'whole'
+    from queue_tests.jobs where kind = 'whole'
   $$,
   $$ values ('running', 1, 1, 'w-1', true, interval '60 s', null::timestamptz) $$,
   'The row is running: the attempt used up, a new fence, the worker, the lease'
@@ -108,9 +108,9 @@ select results_eq(
 select results_eq(
   $$
     select item.at, item.elapsed
-    from queue.job_events as item where item.job_id = queue_tests.job_id('whole') and event = 'claimed'
+    from queue_tests.job_events as item where item.job_id = queue_tests.job_id('whole') and event = 'claimed'
   $$,
-  $$ select started_at, started_at - available_at from queue.jobs where kind = 'whole' $$,
+  $$ select started_at, started_at - available_at from queue_tests.jobs where kind = 'whole' $$,
   'The event says when, and how long the job had been due'
 );
 select is_empty(
@@ -128,7 +128,7 @@ select results_eq(
 select results_eq(
   $$
     select worker, progress::integer, progress_message, error_type, settled_fence
-    from queue.jobs where kind = 'whole'
+    from queue_tests.jobs where kind = 'whole'
   $$,
   $$ values ('w-2', null::integer, null::text, 'E', 1) $$,
   'A new claim starts without progress and keeps the last error'
@@ -161,7 +161,7 @@ select results_eq(
 select results_eq(
   $$
     select kind, lease_expires_at - started_at, deadline_at - started_at
-    from queue.jobs where id in (select job_id from claimed where turn = 2) order by id
+    from queue_tests.jobs where id in (select job_id from claimed where turn = 2) order by id
   $$,
   $$
     values ('of-settings', interval '20 s', null::interval), ('of-policy', '30 s', '10 min'),

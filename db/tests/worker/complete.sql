@@ -10,14 +10,14 @@ select queue.progress(queue_tests.job_id('done'), 2, 50, 'half');
 
 select results_eq(
   $$ select * from queue.complete(queue_tests.job_id('done'), 2, '{"ok": true}') $$,
-  $$ select id, 'succeeded', 2, available_at from queue.jobs where kind = 'done' $$,
+  $$ select id, 'succeeded', 2, available_at from queue_tests.jobs where kind = 'done' $$,
   'The answer is id, status, attempt and available_at'
 );
 select results_eq(
   $$
     select status, attempt, fence, result, finished_at > started_at, settled_fence, settled_as,
       progress::integer, progress_message
-    from queue.jobs where kind = 'done'
+    from queue_tests.jobs where kind = 'done'
   $$,
   $$ values ('succeeded', 2, 2, '{"ok": true}'::jsonb, true, 2, 'complete', 50, 'half') $$,
   'The row is succeeded, with its result and last progress'
@@ -25,7 +25,7 @@ select results_eq(
 select is(
   (
     select num_nulls(worker, lease_expires_at, deadline_at, error_type, error_message, error_group)
-    from queue.jobs where kind = 'done'
+    from queue_tests.jobs where kind = 'done'
   ),
   6,
   'A succeeded job has no worker, no lease, no deadline and no error any more'
@@ -37,17 +37,17 @@ select results_eq(
 );
 select results_eq(
   $$
-    select item.at, item.elapsed from queue.job_events as item
+    select item.at, item.elapsed from queue_tests.job_events as item
     where item.job_id = queue_tests.job_id('done') and item.event = 'succeeded'
   $$,
-  $$ select finished_at, finished_at - started_at from queue.jobs where kind = 'done' $$,
+  $$ select finished_at, finished_at - started_at from queue_tests.jobs where kind = 'done' $$,
   'The event says when, and how long the attempt ran'
 );
 
 select queue_tests.run_one('silent');
 select queue.complete(queue_tests.job_id('silent'), 1);
 select is(
-  (select result from queue.jobs where kind = 'silent'),
+  (select result from queue_tests.jobs where kind = 'silent'),
   null,
   'Without a result none is stored'
 );
@@ -55,11 +55,11 @@ select is(
 -- Fencing -------------------------------------------------------------------------------------------
 
 create temp table before as
-select kind, queue_tests.everything(id) as everything from queue.jobs where kind = 'done';
+select kind, queue_tests.everything(id) as everything from queue_tests.jobs where kind = 'done';
 
 select results_eq(
   $$ select * from queue.complete(queue_tests.job_id('done'), 2, '{"ok": "again"}') $$,
-  $$ select id, 'succeeded', 2, available_at from queue.jobs where kind = 'done' $$,
+  $$ select id, 'succeeded', 2, available_at from queue_tests.jobs where kind = 'done' $$,
   'Asked again with the same token, the first answer comes back'
 );
 select throws_ok(
@@ -150,7 +150,7 @@ select results_eq(
 )
 from (select poison.*, row_number() over () as number from poison) as poison;
 select results_eq(
-  $$ select result from queue.jobs where kind like 'poison-%' order by id $$,
+  $$ select result from queue_tests.jobs where kind like 'poison-%' order by id $$,
   $$ select stored::jsonb from poison $$,
   'What no jsonb can hold is replaced; what no client could read is kept as a string'
 );

@@ -13,14 +13,14 @@ from queue.fail(
 ) as answer;
 select results_eq(
   $$ select id, status, attempt, available_at from answers where kind = 'flaky' $$,
-  $$ select id, 'queued', 1, available_at from queue.jobs where kind = 'flaky' $$,
+  $$ select id, 'queued', 1, available_at from queue_tests.jobs where kind = 'flaky' $$,
   'With attempts left the job is queued again, and the answer says when it is due'
 );
 select results_eq(
   $$
     select status, attempt, max_attempts, fence, error_type, error_message, settled_fence, settled_as,
       num_nulls(worker, lease_expires_at, deadline_at, finished_at)
-    from queue.jobs where kind = 'flaky'
+    from queue_tests.jobs where kind = 'flaky'
   $$,
   $$ values ('queued', 1, 3, 1, 'TimeoutError', 'no answer', 1, 'fail', 4) $$,
   'The row keeps the attempt as used and remembers the error'
@@ -41,10 +41,10 @@ select results_eq(
   $$
     select item.detail ->> 'error_group', (item.detail ->> 'available_at')::timestamptz,
       item.at + queue._backoff(item.job_id, 1, '2 s', '1 h')
-    from queue.job_events as item
+    from queue_tests.job_events as item
     where item.job_id = queue_tests.job_id('flaky') and item.event = 'retry_scheduled'
   $$,
-  $$ select error_group, available_at, available_at from queue.jobs where kind = 'flaky' $$,
+  $$ select error_group, available_at, available_at from queue_tests.jobs where kind = 'flaky' $$,
   'The next attempt is due after the backoff of this one'
 );
 
@@ -52,7 +52,7 @@ select queue_tests.run_one('asked');
 select queue.fail(queue_tests.job_id('asked'), 1, 'E', retry_in => '3 days');
 select ok(
   (select available_at between now() + interval '3 days' and clock_timestamp() + interval '3 days'
-   from queue.jobs where kind = 'asked'),
+   from queue_tests.jobs where kind = 'asked'),
   'retry_in stands before the backoff'
 );
 select queue_tests.run_one('at-once');
@@ -64,7 +64,7 @@ select queue_tests.run_one('slow');
 select queue.fail(queue_tests.job_id('slow'), 1, 'E');
 select ok(
   (select available_at between now() + interval '18 h' and clock_timestamp() + interval '30 h'
-   from queue.jobs where kind = 'slow'),
+   from queue_tests.jobs where kind = 'slow'),
   'The backoff is that of the policy of the queue'
 );
 
@@ -80,7 +80,7 @@ select results_eq(
   $$
     select attempt, error_type, error_message, settled_as, finished_at is not null,
       num_nulls(worker, lease_expires_at, deadline_at)
-    from queue.jobs where kind = 'last'
+    from queue_tests.jobs where kind = 'last'
   $$,
   $$ values (1, 'E', 'm', 'fail', true, 3) $$,
   'A failed job keeps its error, and has a finish time and no lease'
@@ -179,7 +179,7 @@ from (
 ) as poison (number, args, rule);
 select results_eq(
   $$
-    select kind, error_type, octet_length(error_message) from queue.jobs
+    select kind, error_type, octet_length(error_message) from queue_tests.jobs
     where kind in ('poison-1', 'poison-2', 'poison-9') order by kind
   $$,
   $$
@@ -189,7 +189,7 @@ select results_eq(
 );
 select results_eq(
   $$
-    select kind, left(detail ->> 'error_detail', 12) from queue.job_events
+    select kind, left(detail ->> 'error_detail', 12) from queue_tests.job_events
     where kind in ('poison-4', 'poison-5', 'poison-6') and event = 'retry_scheduled' order by kind
   $$,
   $$ values ('poison-4', '��'), ('poison-5', '1e1000000'), ('poison-6', repeat('[', 12)) $$,
@@ -199,7 +199,7 @@ select results_eq(
   $$
     select kind, octet_length((detail -> 'error_detail')::text) between 60000 and 65536,
       detail -> 'error_detail' ->> 'cut' like '%...'
-    from queue.job_events
+    from queue_tests.job_events
     where kind in ('poison-7', 'poison-8') and event = 'retry_scheduled' order by kind
   $$,
   $$ values ('poison-7', true, true), ('poison-8', true, true) $$,

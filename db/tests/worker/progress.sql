@@ -2,7 +2,7 @@ begin;
 select no_plan();
 
 select queue_tests.run_one('long', lease => '90 s');
-create temp table before as select lease_expires_at from queue.jobs where kind = 'long';
+create temp table before as select lease_expires_at from queue_tests.jobs where kind = 'long';
 
 select is(
   queue.progress(queue_tests.job_id('long'), 1, 40, 'page 4 of 10'),
@@ -10,7 +10,7 @@ select is(
   'The holder of a claim is told that it is held'
 );
 select results_eq(
-  $$ select status, progress::integer, progress_message from queue.jobs where kind = 'long' $$,
+  $$ select status, progress::integer, progress_message from queue_tests.jobs where kind = 'long' $$,
   $$ values ('running', 40, 'page 4 of 10') $$,
   'Percent and message are on the row'
 );
@@ -23,7 +23,7 @@ select results_eq(
   'Every progress is an event'
 );
 select is(
-  (select lease_expires_at from queue.jobs where kind = 'long'),
+  (select lease_expires_at from queue_tests.jobs where kind = 'long'),
   (select lease_expires_at from before),
   'Progress does not renew the lease'
 );
@@ -31,7 +31,7 @@ select is(
 select queue.progress(queue_tests.job_id('long'), 1, message => 'page 5 of 10');
 select queue.progress(queue_tests.job_id('long'), 1, 50);
 select results_eq(
-  $$ select progress::integer, progress_message from queue.jobs where kind = 'long' $$,
+  $$ select progress::integer, progress_message from queue_tests.jobs where kind = 'long' $$,
   $$ values (50, 'page 5 of 10') $$,
   'Null leaves percent or message as it was'
 );
@@ -52,7 +52,7 @@ select is(
   'A message may be of any length'
 );
 select is(
-  (select octet_length(progress_message) from queue.jobs where kind = 'long'),
+  (select octet_length(progress_message) from queue_tests.jobs where kind = 'long'),
   999,
   'It is cut at 1,000 bytes, whole characters'
 );
@@ -73,7 +73,7 @@ select is(
   'Once a cancel was requested a claim is told to stop'
 );
 select results_eq(
-  $$ select progress::integer from queue.jobs where kind in ('late', 'long') order by kind $$,
+  $$ select progress::integer from queue_tests.jobs where kind in ('late', 'long') order by kind $$,
   $$ values (10), (60) $$,
   'What it did is recorded all the same'
 );

@@ -7,14 +7,14 @@ select * from queue.release(queue_tests.job_id('given-back'), 1, 'shutdown');
 
 select results_eq(
   $$ select * from answers $$,
-  $$ select id, 'queued', 0, available_at from queue.jobs where kind = 'given-back' $$,
+  $$ select id, 'queued', 0, available_at from queue_tests.jobs where kind = 'given-back' $$,
   'A released job is queued with its attempt given back'
 );
 select results_eq(
   $$
     select status, attempt, max_attempts, fence, settled_fence, settled_as, error_type,
       num_nulls(worker, lease_expires_at, deadline_at, finished_at), available_at <= clock_timestamp()
-    from queue.jobs where kind = 'given-back'
+    from queue_tests.jobs where kind = 'given-back'
   $$,
   $$ values ('queued', 0, 1, 1, 1, 'release', null::text, 4, true) $$,
   'It is due at once, has no error, and its fence is not given back'
@@ -23,7 +23,7 @@ select results_eq(
   $$
     select item.event, item.from_status, item.to_status, item.attempt, item.fence, item.worker,
       item.detail ->> 'reason', (item.detail ->> 'available_at')::timestamptz = job.available_at
-    from queue.jobs as job, queue_tests.events(job.id) as item where job.kind = 'given-back' offset 2
+    from queue_tests.jobs as job, queue_tests.events(job.id) as item where job.kind = 'given-back' offset 2
   $$,
   $$ values ('released', 'running', 'queued', 0, 1, 'tester', 'shutdown', true) $$,
   'The event says why'
@@ -49,7 +49,7 @@ select results_eq(
   'And the first answer still is'
 );
 select results_eq(
-  $$ select status, worker, attempt, fence from queue.jobs where kind = 'given-back' $$,
+  $$ select status, worker, attempt, fence from queue_tests.jobs where kind = 'given-back' $$,
   $$ values ('running', 'w-2', 1, 2) $$,
   'The new claim is not touched'
 );

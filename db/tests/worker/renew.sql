@@ -9,37 +9,37 @@ select queue_tests.run_one('of-policy');
 select queue_tests.run_one('of-job', lease => '3 min');
 select queue_tests.run_one('timed', lease => '1 h', timeout => '10 min');
 update queue.jobs set lease_expires_at = clock_timestamp() where status = 'running';
-create temp table events_before as select count(*) from queue.job_events;
+create temp table events_before as select count(*) from queue_tests.job_events;
 
 select results_eq(
-  $$ select * from queue.renew(array(select id from queue.jobs order by id desc), '{1,1,1,1}') $$,
-  $$ select id, 1, 'held' from queue.jobs order by id desc $$,
+  $$ select * from queue.renew(array(select id from queue_tests.jobs order by id desc), '{1,1,1,1}') $$,
+  $$ select id, 1, 'held' from queue_tests.jobs order by id desc $$,
   'Each claim asked about is answered, in the order asked'
 );
 select results_eq(
   $$
-    select kind, date_trunc('minute', lease_expires_at - now()) from queue.jobs
+    select kind, date_trunc('minute', lease_expires_at - now()) from queue_tests.jobs
     where kind <> 'timed' order by id
   $$,
   $$ values ('of-settings', interval '1 min'), ('of-policy', '2 min'), ('of-job', '3 min') $$,
   'A lease is renewed by the job''s own, else the policy''s, else that of the settings'
 );
 select ok(
-  (select lease_expires_at = deadline_at + interval '10 s' from queue.jobs where kind = 'timed'),
+  (select lease_expires_at = deadline_at + interval '10 s' from queue_tests.jobs where kind = 'timed'),
   'A lease ends 10 s after the deadline at the latest'
 );
 select results_eq(
-  $$ select count(*) from queue.job_events $$,
+  $$ select count(*) from queue_tests.job_events $$,
   $$ select * from events_before $$,
   'A renewal writes no event'
 );
 
 update queue.settings set lease = '7 min';
 update queue.policies set lease = '8 min';
-select * from queue.renew(array(select id from queue.jobs order by id), '{1,1,1,1}');
+select * from queue.renew(array(select id from queue_tests.jobs order by id), '{1,1,1,1}');
 select results_eq(
   $$
-    select kind, date_trunc('minute', lease_expires_at - now()) from queue.jobs
+    select kind, date_trunc('minute', lease_expires_at - now()) from queue_tests.jobs
     where kind <> 'timed' order by id
   $$,
   $$ values ('of-settings', interval '7 min'), ('of-policy', '8 min'), ('of-job', '3 min') $$,
@@ -53,7 +53,7 @@ select results_eq(
   'A claim past its lease is renewed, as long as the reaper has not taken it'
 );
 select ok(
-  (select lease_expires_at > clock_timestamp() from queue.jobs where kind = 'of-job'),
+  (select lease_expires_at > clock_timestamp() from queue_tests.jobs where kind = 'of-job'),
   'Then the reaper has no reason any more'
 );
 select results_eq(
@@ -74,7 +74,7 @@ select results_eq(
       array[queue_tests.job_id('of-job'), queue_tests.job_id('timed'), queue_tests.job_id('of-policy'),
         queue_tests.job_id('of-settings'), -1],
       '{1,1,1,2,1}'
-    ) with ordinality as answer left join queue.jobs as job on job.id = answer.job_id
+    ) with ordinality as answer left join queue_tests.jobs as job on job.id = answer.job_id
     order by answer.ordinality
   $$,
   $$
@@ -84,18 +84,18 @@ select results_eq(
   'stop once a cancel was requested or the timeout has passed; lost when settled, stale or unknown'
 );
 select ok(
-  (select lease_expires_at > clock_timestamp() from queue.jobs where kind = 'of-job'),
+  (select lease_expires_at > clock_timestamp() from queue_tests.jobs where kind = 'of-job'),
   'A claim that is told to stop keeps its lease while it does'
 );
 select ok(
-  (select lease_expires_at = deadline_at + interval '10 s' from queue.jobs where kind = 'timed'),
+  (select lease_expires_at = deadline_at + interval '10 s' from queue_tests.jobs where kind = 'timed'),
   'Past its timeout a renewal no longer moves the end of the lease'
 );
 
-create temp table before as select lease_expires_at from queue.jobs where kind = 'of-settings';
+create temp table before as select lease_expires_at from queue_tests.jobs where kind = 'of-settings';
 select * from queue.renew(array[queue_tests.job_id('of-settings')], '{2}');
 select results_eq(
-  $$ select lease_expires_at from queue.jobs where kind = 'of-settings' $$,
+  $$ select lease_expires_at from queue_tests.jobs where kind = 'of-settings' $$,
   $$ select * from before $$,
   'A stale token prolongs nobody''s lease'
 );

@@ -35,7 +35,7 @@ select * from queue.settle(
 select results_eq(
   $$
     select job.kind, verdict.fence, verdict.verdict, verdict.reason
-    from verdicts as verdict join queue.jobs as job on job.id = verdict.job_id order by job.id
+    from verdicts as verdict join queue_tests.jobs as job on job.id = verdict.job_id order by job.id
   $$,
   $$
     values ('done', 1, 'accepted', null::text), ('silent', 1, 'accepted', null), ('flaky', 1, 'accepted', null),
@@ -47,7 +47,7 @@ select results_eq(
 select results_eq(
   $$
     select kind, status, attempt, settled_fence, settled_as, result, error_type, error_message
-    from queue.jobs order by id
+    from queue_tests.jobs order by id
   $$,
   $$
     values
@@ -64,7 +64,7 @@ select results_eq(
 select results_eq(
   $$
     select kind, event, from_status, to_status, attempt, fence, worker
-    from queue.job_events where from_status = 'running' order by job_id
+    from queue_tests.job_events where from_status = 'running' order by job_id
   $$,
   $$
     values
@@ -82,10 +82,10 @@ select results_eq(
   $$
     select kind, num_nulls(worker, lease_expires_at, deadline_at),
       finished_at is not distinct from (
-        select max(item.at) from queue.job_events as item
+        select max(item.at) from queue_tests.job_events as item
         where item.job_id = job.id and item.to_status not in ('queued', 'running')
       )
-    from queue.jobs as job order by id
+    from queue_tests.jobs as job order by id
   $$,
   $$
     values ('done', 3, true), ('silent', 3, true), ('flaky', 3, true), ('hopeless', 3, true), ('later', 3, true),
@@ -96,7 +96,7 @@ select results_eq(
 select ok(
   (
     select item.elapsed = job.finished_at - job.started_at
-    from queue.jobs as job join queue.job_events as item on item.job_id = job.id
+    from queue_tests.jobs as job join queue_tests.job_events as item on item.job_id = job.id
     where job.kind = 'done' and item.event = 'succeeded'
   ),
   'The event of a success says how long the attempt ran'
@@ -104,7 +104,7 @@ select ok(
 
 -- Repeated, stale, unknown --------------------------------------------------------------------------
 
-create temp table before as select id, queue_tests.everything(id) as everything from queue.jobs;
+create temp table before as select id, queue_tests.everything(id) as everything from queue_tests.jobs;
 select results_eq(
   $$
     select job.kind, answer.verdict
@@ -118,7 +118,7 @@ select results_eq(
         pg_temp.outcome('hopeless', 'complete'),
         pg_temp.outcome('silent', 'fail', '{"error_type": "E"}')
       )
-    ) as answer join queue.jobs as job on job.id = answer.job_id order by job.id
+    ) as answer join queue_tests.jobs as job on job.id = answer.job_id order by job.id
   $$,
   $$
     values ('done', 'accepted'), ('silent', 'lost'), ('flaky', 'accepted'), ('hopeless', 'lost'),
@@ -197,7 +197,7 @@ select * from queue.settle(
 select results_eq(
   $$
     select job.kind, verdict.verdict, job.status
-    from verdicts as verdict join queue.jobs as job on job.id = verdict.job_id
+    from verdicts as verdict join queue_tests.jobs as job on job.id = verdict.job_id
     order by job.kind
   $$,
   $$
@@ -211,14 +211,14 @@ select results_eq(
   'Whatever an outcome holds, its job is settled or the outcome refused, and its neighbours are settled'
 );
 select results_eq(
-  $$ select kind, left(result::text, 14) from queue.jobs where kind in ('n1', 'p1', 'p2', 'p3') order by kind $$,
+  $$ select kind, left(result::text, 14) from queue_tests.jobs where kind in ('n1', 'p1', 'p2', 'p3') order by kind $$,
   $$ values ('n1', '1'), ('p1', '{"a�": "�"}'), ('p2', '"1e1000000"'), ('p3', '"[[[[[[[[[[[[[') $$,
   'Results are cleaned as by complete'
 );
 select results_eq(
   $$
     select job.kind, verdict.reason
-    from verdicts as verdict join queue.jobs as job on job.id = verdict.job_id
+    from verdicts as verdict join queue_tests.jobs as job on job.id = verdict.job_id
     where verdict.verdict = 'refused' order by job.kind
   $$,
   $$

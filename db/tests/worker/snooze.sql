@@ -7,7 +7,7 @@ select * from queue.snooze(queue_tests.job_id('later'), 1, '2 hours', 'the shop 
 
 select results_eq(
   $$ select * from answers $$,
-  $$ select id, 'queued', 0, available_at from queue.jobs where kind = 'later' $$,
+  $$ select id, 'queued', 0, available_at from queue_tests.jobs where kind = 'later' $$,
   'A snoozed job is queued with its attempt given back, and the answer says when it is due'
 );
 select results_eq(
@@ -15,7 +15,7 @@ select results_eq(
     select status, attempt, fence, settled_fence, settled_as, error_type,
       num_nulls(worker, lease_expires_at, deadline_at, finished_at),
       available_at between now() + interval '2 h' and clock_timestamp() + interval '2 h'
-    from queue.jobs where kind = 'later'
+    from queue_tests.jobs where kind = 'later'
   $$,
   $$ values ('queued', 0, 1, 1, 'snooze', null::text, 4, true) $$,
   'It is due after the delay, has no error, and its fence is not given back'
@@ -24,7 +24,7 @@ select results_eq(
   $$
     select item.event, item.from_status, item.to_status, item.attempt, item.fence, item.worker,
       item.detail ->> 'reason', (item.detail ->> 'available_at')::timestamptz = job.available_at
-    from queue.jobs as job, queue_tests.events(job.id) as item where job.kind = 'later' offset 2
+    from queue_tests.jobs as job, queue_tests.events(job.id) as item where job.kind = 'later' offset 2
   $$,
   $$ values ('snoozed', 'running', 'queued', 0, 1, 'tester', 'the shop is closed', true) $$,
   'The event says why and until when'

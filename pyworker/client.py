@@ -1059,7 +1059,7 @@ _READ_EVENTS = Call(
     conflict=WrongState,
     cursors=("next_cursor",),
 )
-_LIST_QUEUES = Call("list_queues", "count_to int", QueueStatus)
+_LIST_QUEUES = Call("list_queues", "count_to int, queues text[], max_queues int", QueueStatus)
 _LIST_WORKERS = Call("list_workers", "", WorkerStatus)
 _STATS = Call("stats", "", Stat)
 _HEALTH = Call("health", "", Check)
@@ -1543,9 +1543,15 @@ class Client:
         """For followers: each event exactly once. Without a cursor the answer is where now is."""
         return self._page(_READ_EVENTS, _text(cursor), max_events)
 
-    def list_queues(self, count_to: int = 10_000) -> list[QueueStatus]:
-        """Counts stop one after `count_to`: what is counted is what this costs; 0 for the names."""
-        return self._all(_LIST_QUEUES, count_to)
+    def list_queues(
+        self,
+        count_to: int = 1000,
+        queues: Sequence[str] | None = None,
+        max_queues: int | None = None,
+    ) -> list[QueueStatus]:
+        """Counts stop one after `count_to`: what is counted is what this costs; 0 for the names.
+        Of more than `max_queues`, those whose first job has waited longest."""
+        return self._all(_LIST_QUEUES, count_to, queues and _texts(queues), max_queues)
 
     def list_workers(self) -> list[WorkerStatus]:
         return self._all(_LIST_WORKERS)

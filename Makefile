@@ -12,7 +12,7 @@ DEBIAN_PACKAGES := python3-venv postgresql-15 postgresql-client-15 postgresql-15
   postgresql-15-plpgsql-check postgresql-15-cron libtap-parser-sourcehandler-pgtap-perl \
   $(if $(shell command -v npm),,nodejs npm) \
   $(if $(ROWLOCK_BROWSER),,chromium) fonts-dejavu-core libatomic1 \
-  curl jq pgbouncer
+  curl jq pgbouncer redis-tools
 
 COMPOSE := $(wildcard docker-compose*.yml)
 DOCKERFILES := $(wildcard Dockerfile docker/Dockerfile* docker/*/Dockerfile*)

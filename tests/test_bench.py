@@ -17,6 +17,7 @@ import pytest
 from bench.queues import process
 from bench.queues.contract import NotDoneOnceError, patience
 from bench.queues.measures import Sizes, read_records
+from bench.queues.report import BEGIN, END, Report
 from bench.queues.rowlock import Rowlock
 from tests.support import servers
 
@@ -79,6 +80,52 @@ def test_a_part_that_does_not_exist_is_refused() -> None:
 
     assert run.returncode == 2
     assert "not C,Z" in run.stderr
+
+
+def test_the_report_compares_with_ours_and_names_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Report(
+        made="a machine",
+        versions={"rowlock": "1.0", "pg-boss": "12.1"},
+        figures={
+            "rowlock": {"A": 900.0, "C": 12_000.0, "D": {"p50": 1.5, "p95": 2.0, "p99": 3.0}},
+            "pg-boss": {"A": 450.0, "C": 10_000.0},
+            "limit": {"insert": 1_000.0, "delete100": 48_000.0},
+        },
+        failed={"pg-boss": {"D": "it\nended"}, "celery": {"all": "no server"}},
+    )
+    document = tmp_path / "page.md"
+    document.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    monkeypatch.setattr("bench.queues.report.DOCUMENTS", {document: False})
+    found.write()
+
+    assert document.read_text().splitlines() == [
+        "before",
+        BEGIN,
+        "a machine",
+        "",
+        "|  | drain, jobs/s (C) | enqueue, jobs/s (A) | pick-up p50 / p95 / p99, ms (D) |",
+        "| --- | --- | --- | --- |",
+        "| rowlock 1.0 | 12,000 | 900 | 1.5 / 2.0 / 3.0 |",
+        "| pg-boss 12.1 | 10,000 (0.83) | 450 (0.50) | failed |",
+        "| celery | - | - | - |",
+        "",
+        "Rowlock drains 1.20 times as fast as the fastest peer, pg-boss; its drain is 0.25 of what"
+        " one connection can delete from a bare table, a hundred a transaction (48,000 rows/s); its"
+        " enqueue one by one is 0.90 of a bare insert and commit (1,000 rows/s).",
+        "",
+        "Not measured:",
+        "",
+        "- pg-boss D: it ended",
+        "- celery: no server",
+        END,
+        "after",
+    ]
+    assert "| pg-boss | 50,000 |" in found.text()
+    told = json.loads(found.line())
+    assert told["celery"] == {"failed": {"all": "no server"}}
+    assert told["limit"] == found.figures["limit"]
 
 
 def test_jobs_done_once_each_give_a_time(queue: Rowlock) -> None:

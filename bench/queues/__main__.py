@@ -29,7 +29,7 @@ from bench.queues.contract import Contender
 from bench.queues.measures import WHAT, Figure, Measures, Sizes, count_idle_statements
 from bench.queues.peer import PEERS
 from bench.queues.redis import Redis
-from bench.queues.report import LIMIT, LIMITS, OURS, Report, text_of
+from bench.queues.report import ALL, LIMIT, LIMITS, OURS, Report, text_of
 from bench.queues.rowlock import ROWLOCK
 from bench.server import Server
 
@@ -91,7 +91,7 @@ class Bench:
         for each in (ROWLOCK, *PEERS):
             if each.name in wanted:
                 print(f"  {each.name}: installing", file=sys.stderr, flush=True)
-                with self._failing(each.name, "all"):
+                with self._failing(each.name, ALL):
                     self.report.versions[each.name] = each.prepare()
                     ready.append(each)
         return ready
@@ -101,7 +101,7 @@ class Bench:
     ) -> dict[Contender, Measures]:
         measures: dict[Contender, Measures] = {}
         for each in contenders:
-            with self._failing(each.name, "all"):
+            with self._failing(each.name, ALL):
                 if each.needs not in servers:
                     raise FileNotFoundError(
                         "there is no redis-server (Debian: apt-get install redis-tools)"

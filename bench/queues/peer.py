@@ -106,7 +106,7 @@ def _call(command: Sequence[str], folder: Path, environment: dict[str, str] | No
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise PeerError(str(exc)) from exc
     if ended.returncode != 0:
-        said = ended.stdout.strip()[-2000:]
+        said = process.shortened(ended.stdout, 2000)
         raise PeerError(f"{Path(command[0]).name} ended by {ended.returncode}: {said}")
 
 
@@ -139,7 +139,7 @@ class Peer:
             look()
         line = answers.readline()
         if not line:
-            raise PeerError(f"its program ended: {process.tail(self._errors)}")
+            raise PeerError(f"its program ended: {process.said(self._errors)}")
         told: dict[str, Any] = json.loads(line)
         if "error" in told:
             raise PeerError(str(told["error"]))

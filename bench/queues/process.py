@@ -49,9 +49,15 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def tail(output: IO[bytes]) -> str:
+def said(output: IO[bytes]) -> str:
     output.seek(0)
-    return output.read()[-2000:].decode(errors="replace").strip()
+    return shortened(output.read().decode(errors="replace"), 2000)
+
+
+def shortened(text: str, most: int) -> str:
+    """Its beginning and its end: some tools tell the reason first, tracebacks last."""
+    text = text.strip()
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
 @contextlib.contextmanager
@@ -76,11 +82,11 @@ def running(
         try:
             yield process
         except Exception as error:
-            error.add_note(tail(output))
+            error.add_note(said(output))
             raise
         finally:
             by_itself = process.poll()
             end(process)
             if by_itself is not None:
                 name = Path(command[0]).name
-                raise NotDoneOnceError(f"{name} ended by {by_itself}: {tail(output)}")
+                raise NotDoneOnceError(f"{name} ended by {by_itself}: {said(output)}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from bench.queues import process
 from bench.queues.measures import WHAT, Figure
 from bench.queues.peers import KINDS
 
@@ -19,7 +19,7 @@ DOCUMENTS = {ROOT / "README.md": False, ROOT / "docs" / "performance.md": True}
 
 BEGIN, END = "<!-- make bench: begin -->", "<!-- make bench: end -->"
 
-OURS, LIMIT = "rowlock", "limit"
+OURS, LIMIT, ALL = "rowlock", "limit", "all"
 LIMITS = {
     "insert": "insert and commit, rows/s",
     "update": "update and commit, rows/s",
@@ -35,7 +35,7 @@ class Report:
     versions: dict[str, str] = field(default_factory=dict)
     figures: dict[str, dict[str, Figure]] = field(default_factory=dict)
     failed: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The reason, by queue and measure."""
+    """The reason, by queue and measure; ALL where there is nothing to measure."""
 
     def save(self) -> None:
         LAST.parent.mkdir(parents=True, exist_ok=True)
@@ -162,11 +162,11 @@ class Report:
         return _table(["peer", "jobs of a drain", "settings", "documented"], rows) if rows else ""
 
     def _failures(self) -> str:
-        lines = [
-            f"- {name}{'' if part == 'all' else ' ' + part}: {_short(reason)}"
-            for name, reasons in self.failed.items()
-            for part, reason in reasons.items()
-        ]
+        lines: list[str] = []
+        for name, reasons in self.failed.items():
+            for part, reason in reasons.items():
+                what = name if part == ALL else f"{name} {part}"
+                lines.append(f"- {what}: {process.shortened(' '.join(reason.split()), 300)}")
         return "\n".join(["Not measured:", "", *lines]) if lines else ""
 
 
@@ -174,12 +174,6 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = list(head)
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _short(reason: str) -> str:
-    """On one line that spoils no table."""
-    text = re.sub(r"\s+", " ", reason).strip()
-    return text if len(text) <= 300 else text[:297] + "..."
 
 
 def text_of(figure: Figure | None) -> str:

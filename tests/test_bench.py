@@ -93,7 +93,7 @@ def test_the_report_compares_with_ours_and_names_what_failed(
             "pg-boss": {"A": 450.0, "C": 10_000.0},
             "limit": {"insert": 1_000.0, "delete100": 48_000.0},
         },
-        failed={"pg-boss": {"D": "it\nended"}, "celery": {"all": "no server"}},
+        failed={"pg-boss": {"D": "it ended"}, "celery": {"all": "no server"}},
     )
     document = tmp_path / "page.md"
     document.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from bench.figures import percentile
-from bench.queues import limits
+from bench.queues import limits, process
 from bench.queues.contract import Contender
 from bench.queues.measures import WHAT, Figure, Measures, Sizes, count_idle_statements
 from bench.queues.peer import PEERS
@@ -158,7 +158,8 @@ class Bench:
             yield
         except Exception as exc:
             traceback.print_exc()
-            self.report.failed.setdefault(name, {})[part] = str(exc)
+            reason = process.shortened(" ".join(str(exc).split()), 300)
+            self.report.failed.setdefault(name, {})[part] = reason
 
     def _note(self, name: str, part: str, figure: Figure | list[float]) -> None:
         self._found.setdefault(name, {}).setdefault(part, []).append(figure)

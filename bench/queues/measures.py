@@ -286,7 +286,7 @@ class Measures:
                 self._pass(queue, goal - passed, look)
                 passed = goal
                 told[name] = memory_of(worker.pid, "Rss")
-            told["1M, PSS"] = memory_of(worker.pid, "Pss")
+            told["1M PSS"] = memory_of(worker.pid, "Pss")
         return told
 
 
@@ -295,7 +295,8 @@ def read_records(folder: Path, numbers: Sequence[int]) -> int:
 
     `numbers` has the jobs of each call that enqueued some.
     """
-    told = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    records = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    told = [each for each in records if each["done"]]
     done = Counter(n for each in told for n in each["done"])
     missing = Counter(n for number in numbers for n in range(number))
     again = done - missing

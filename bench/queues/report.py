@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from bench.queues import process
 from bench.queues.measures import WHAT, Figure
 from bench.queues.peers import KINDS
 
@@ -166,7 +165,7 @@ class Report:
         for name, reasons in self.failed.items():
             for part, reason in reasons.items():
                 what = name if part == ALL else f"{name} {part}"
-                lines.append(f"- {what}: {process.shortened(' '.join(reason.split()), 300)}")
+                lines.append(f"- {what}: {reason}")
         return "\n".join(["Not measured:", "", *lines]) if lines else ""
 
 
@@ -186,5 +185,5 @@ def text_of(figure: Figure | None) -> str:
 
 def _rounded(figure: Figure) -> Figure:
     if isinstance(figure, dict):
-        return {name: round(value, 3) for name, value in figure.items()}
+        return {name: round(value, 1 if value >= 100 else 3) for name, value in figure.items()}
     return round(figure, 1 if figure >= 100 else 3)

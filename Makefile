@@ -109,8 +109,8 @@ demo: venv ## See it work: make demo [ARGS=--once]
 	$(BIN)/rowlock demo $(ARGS)
 
 .PHONY: bench
-bench: DEBIAN_PACKAGES := python3-venv $(filter postgresql-$(PG),postgresql-15) redis-tools \
-  $(if $(shell command -v npm),,nodejs npm)
+bench: DEBIAN_PACKAGES := python3-venv $(filter postgresql-$(PG),postgresql-15) \
+  $(if $(QUICK),,redis-tools $(if $(shell command -v npm),,nodejs npm))
 bench: packages venv ## Rowlock and its peers on one server: make bench [QUICK=1] [FULL=1] [README=1] [PG=18]
 	@$(BIN)/python -m bench.queues --pg $(PG) $(if $(QUICK),--quick) $(if $(FULL),--full) \
 	  $(if $(README),--readme) $(ARGS)

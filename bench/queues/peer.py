@@ -63,7 +63,8 @@ class Program:
 
     def _install(self) -> None:
         if self._language == "node":
-            _call(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], self.place)
+            npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+            _call(npm, self.place)
         else:
             _call([sys.executable, "-m", "venv", "--clear", "venv"], self.place)
             pip = ["venv/bin/pip", "install", "--quiet", "--disable-pip-version-check"]

@@ -12,7 +12,7 @@ DEBIAN_PACKAGES := python3-venv postgresql-15 postgresql-client-15 postgresql-15
   postgresql-15-plpgsql-check postgresql-15-cron libtap-parser-sourcehandler-pgtap-perl \
   $(if $(shell command -v npm),,nodejs npm) \
   $(if $(ROWLOCK_BROWSER),,chromium) fonts-dejavu-core libatomic1 \
-  curl jq pgbouncer
+  curl jq pgbouncer redis-tools
 
 COMPOSE := $(wildcard docker-compose*.yml)
 DOCKERFILES := $(wildcard Dockerfile docker/Dockerfile* docker/*/Dockerfile*)
@@ -109,8 +109,11 @@ demo: venv ## See it work: make demo [ARGS=--once]
 	$(BIN)/rowlock demo $(ARGS)
 
 .PHONY: bench
-bench: venv ## Rowlock's speed beside the server's limit: make bench [QUICK=1] [PG=18] [ARGS='--only C,D']
-	@$(BIN)/python -m bench.queues --pg $(PG) $(if $(QUICK),--quick) $(ARGS)
+bench: DEBIAN_PACKAGES := python3-venv $(filter postgresql-$(PG),postgresql-15) \
+  $(if $(QUICK),,redis-tools $(if $(shell command -v npm),,nodejs npm))
+bench: packages venv ## Rowlock and its peers on one server: make bench [QUICK=1] [FULL=1] [README=1] [PG=18]
+	@$(BIN)/python -m bench.queues --pg $(PG) $(if $(QUICK),--quick) $(if $(FULL),--full) \
+	  $(if $(README),--readme) $(ARGS)
 
 .PHONY: bench-claim
 bench-claim: venv ## What a claim costs with millions of jobs: make bench-claim [PG=18]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 
 def percentile(values: Sequence[float], fraction: float) -> float:
@@ -20,3 +21,19 @@ def cpu_of(pids: Iterable[int]) -> float:
         if told.exists():
             spent += int(told.read_text().split()[0])
     return spent / 1e6
+
+
+def memory_of(pid: int, kind: Literal["Rss", "Pss"]) -> float:
+    """Megabytes that a process and those it started hold; with Pss its part of what is shared."""
+    kilobytes = 0
+    for each in [pid, *_descendants(pid)]:
+        for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
+            if line.startswith(f"{kind}:"):
+                kilobytes += int(line.split()[1])
+    return kilobytes / 1000
+
+
+def _descendants(pid: int) -> list[int]:
+    told = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    children = [int(child) for text in told for child in text.split()]
+    return [each for child in children for each in (child, *_descendants(child))]

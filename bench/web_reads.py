@@ -1,9 +1,10 @@
 """`make bench-web`: what the dashboard's reads cost with 5 M jobs and 15 M events.
 
 Every function that a screen calls, as it calls it, N times in one session with a warm cache; then
-every screen through the application. Prints two tables; speed is measured here, never asserted.
+every screen through the application; both again, a few, with a thousand queues of a thousand jobs.
+Prints a table each; speed is measured here, never asserted.
 CPU is the server's, the mean: what a call costs where nothing else runs.
-Seeding takes some minutes and 8 GB below .cache; what is there is used again.
+Seeding takes some minutes and 9 GB below .cache; what is there is used again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
@@ -166,8 +167,9 @@ def cases(conn: Connection) -> Iterator[Case]:
     yield Case("count_jobs ready", count, (Jsonb({"label": "ready"}),))
 
     yield Case("list_queues, names", "select * from queue.list_queues(0)")
-    yield Case("list_queues, to 1,000", "select * from queue.list_queues(1000)")
-    yield Case("list_queues, to 10,000", "select * from queue.list_queues()")
+    yield Case("list_queues, to 1,000", "select * from queue.list_queues()")
+    yield Case("list_queues, to 10,000", "select * from queue.list_queues(10000)")
+    yield Case("list_queues, one", "select * from queue.list_queues(queues => '{billing}')")
     yield Case("stats", "select * from queue.stats()")
     yield Case("health", "select * from queue.health()")
     yield Case("capabilities", "select * from queue.capabilities()", (), COUNTERS)
@@ -227,6 +229,16 @@ def cases(conn: Connection) -> Iterator[Case]:
     yield Case("bulk discard succeeded, dry", bulk, ("discard", Jsonb({"status": "succeeded"})))
 
 
+def cases_of_many(conn: Connection) -> Iterator[Case]:
+    """With a thousand queues."""
+    yield Case("list_queues, names of 1,000", "select * from queue.list_queues(0)")
+    yield Case("list_queues, 20 of 1,000", "select * from queue.list_queues(max_queues => 20)")
+    yield Case("list_queues, all 1,000", "select * from queue.list_queues()")
+    yield Case("stats, 1,000 queues", "select * from queue.stats()")
+    yield Case("metrics, 1,000 queues", "select * from queue.metrics()")
+    yield Case("count_jobs, 1,000 queues", "select * from queue.count_jobs()", (), COUNTERS)
+
+
 def measure(conn: Connection, case: Case, rounds: int) -> Cost:
     spent: list[float] = []
     rows, cpu = 0, 0.0
@@ -274,19 +286,22 @@ def main() -> None:
     arguments = parser.parse_args()
 
     with web_seed.start(arguments.pg, arguments.jobs, arguments.fresh, say) as server:
-        url = server.url_for("rowlock")
+        url, many = server.url_for("rowlock"), server.url_for("many")
         if arguments.serve:
             say(url)
             while True:
                 time.sleep(3600)
         say(_machine(url))
         if "reads" in arguments.parts:
-            reads(url, arguments.only, arguments.rounds)
+            reads(url, arguments.only, arguments.rounds, cases)
+            reads(many, arguments.only, arguments.rounds, cases_of_many)
         if "screens" in arguments.parts:
-            web_screens.measure(url, arguments.only, arguments.rounds, say)
+            for place, screens in ((url, web_screens.screens), (many, web_screens.screens_of_many)):
+                web_screens.measure(place, screens, arguments.only, arguments.rounds, say)
+        say(_machine(url))
 
 
-def reads(url: str, only: str, rounds: int) -> None:
+def reads(url: str, only: str, rounds: int, cases: Callable[[Connection], Iterator[Case]]) -> None:
     limits = Limits(statement_timeout=timedelta(minutes=1))
     with connect(url, "bench", limits=limits) as conn:
         conn.execute("set role queue_admin")

@@ -78,7 +78,23 @@ def screens(client: Client) -> Iterator[Screen]:
     yield Screen("metrics", "/metrics")
 
 
-def measure(url: str, only: str, rounds: int, say: Callable[[str], None]) -> None:
+def screens_of_many(client: Client) -> Iterator[Screen]:
+    """With a thousand queues."""
+    yield Screen("overview, 1,000 queues", "/")
+    yield Screen("jobs, 1,000 queues", "/jobs")
+    yield Screen("jobs of one of 1,000 queues", "/jobs?queue=customer-7")
+    yield Screen("queues, 100 of 1,000", "/queues")
+    yield Screen("API: queues, 1,000", "/api/v1/queues")
+    yield Screen("metrics, 1,000 queues", "/metrics")
+
+
+def measure(
+    url: str,
+    screens: Callable[[Client], Iterator[Screen]],
+    only: str,
+    rounds: int,
+    say: Callable[[str], None],
+) -> None:
     with connect(url, "bench") as conn:
         client = Client(conn)
         if ACCOUNT not in {account.account for account in client.list_accounts()}:

@@ -26,6 +26,7 @@ from chaos.ledger import Ledger, read_lines
 from chaos.load import LEASE, QUEUES, Actor, Follower, Operator, Producer, Witness
 from pyworker import deploy, embedded
 from pyworker.client import Client, Event, Job, connect
+from tests.support import servers
 
 WORKERS = 3
 THREADS = 8
@@ -79,7 +80,7 @@ def say(line: str) -> None:
 def run(seed: int, length: float, rate: float, folder: Path) -> tuple[Books, list[str]]:
     """Load and faults for so long, then quiet until all has ended, then the books."""
     version = os.environ.get("PG")
-    bindir = embedded.find_bindir(int(version) if version else None)
+    bindir = servers.binaries(int(version) if version else None)
     with embedded.start(bindir=bindir, settings=SERVER) as server:
         url = server.url
         deploy.migrate(url)

@@ -39,9 +39,9 @@ class Claims:
         return list(self._unanswered.values())
 
     def add(self, jobs: Iterable[Job]) -> None:
-        for job in jobs:
-            self._unanswered[job.key] = job
-            self._held[job.key] = job
+        given = {job.key: job for job in jobs}
+        self._unanswered.update(given)
+        self._held.update(given)
 
     def answer(self, job: Job) -> bool:
         """Whether the caller is the one that may say how the job ended: the first to ask is."""
@@ -50,6 +50,7 @@ class Claims:
     def is_open(self, job: Job) -> bool:
         return job.key in self._unanswered
 
-    def drop(self, job: Job) -> None:
-        self._unanswered.pop(job.key, None)
-        self._held.pop(job.key, None)
+    def drop(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            self._unanswered.pop(job.key, None)
+            self._held.pop(job.key, None)

@@ -726,7 +726,7 @@ def queue() -> None:
 @queue.command("list")
 @click.pass_context
 def queue_list(ctx: click.Context) -> None:
-    """Every queue with jobs or a policy. Counts stop at 10,001."""
+    """Every queue with jobs or a policy. Counts stop at 1,001."""
     columns = ["queue", "ready", "scheduled", "retrying", "running", "failed", "oldest_ready_age"]
     _print_rows(ctx, _client(ctx).list_queues(), [*columns, "paused", "pause_reason"], "no queues")
 

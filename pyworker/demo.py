@@ -545,7 +545,7 @@ class _Screen:
             yield f"Dashboard: {self._dashboard}"
         yield f"workers log to {self._log}"
         yield ""
-        found = next((each for each in client.list_queues() if each.queue == queue), None)
+        found = next(iter(client.list_queues(10_000, [queue])), None)
         if found is not None:
             yield (
                 f"ready {found.ready:>5}   scheduled {found.scheduled:>5}   retrying "

@@ -11,14 +11,13 @@ from time import monotonic
 from pyworker import runner
 from pyworker.app import Handler
 from pyworker.claims import Claims
-from pyworker.client import MAX_BATCH, Claim
+from pyworker.client import MAX_BATCH
 from pyworker.executor import EventLoop, Threads
 from pyworker.job import Job, Snooze, log_fields
 from pyworker.keeper import Keeper
 from pyworker.logs import Throttle
 from pyworker.loop import Link, Loop
 from pyworker.metrics import Metrics
-from pyworker.payloads import PayloadInvalid
 from pyworker.runner import Answer
 from pyworker.waker import Waker
 
@@ -28,7 +27,7 @@ UNKNOWN_KIND_DELAY = 30.0
 """Seconds that a job waits for a worker which has a handler for its kind."""
 
 # After a claim that found something: time for more to come, so that a stream of single jobs is
-# claimed by handfuls.
+# claimed by handfuls. Where wake-ups tell of more, the look is at what will be due.
 _BREATH = 0.02
 # Claims in a row that found something, but not enough: work comes steadily, nobody need be woken.
 _STEADY = 8
@@ -120,10 +119,13 @@ class Dispatcher(Loop):
     def _poll_once(self, free: int) -> None:
         due = self._ask()
         if due is not None and due <= timedelta(0):
-            # Found by asking, though somebody should have said so.
-            self._waker.doubt()
+            if not self._in_a_row:
+                # Found by asking, though somebody should have said so.
+                self._waker.doubt()
             self._claim(free)
         else:
+            self._in_a_row = 0
+            self._waker.idle()
             self._plan(due)
 
     def _end(self) -> None:
@@ -137,7 +139,7 @@ class Dispatcher(Loop):
         claimed_at = monotonic()
         try:
             claims = self._link.call(
-                lambda client: client.claim(self._worker, self._queues, wanted)
+                lambda client: client.claim_rows(self._worker, self._queues, wanted)
             )
         except Exception:
             self._is_wanted = True
@@ -160,8 +162,9 @@ class Dispatcher(Loop):
         self._in_a_row += 1
         self._looks_at_nothing = 0
         self._poll = POLL_FIRST
-        self._due_at = monotonic()
-        self._look_at = self._due_at + _BREATH
+        now = monotonic()
+        self._due_at = None if self._waker.cover == "covered" else now
+        self._look_at = now + _BREATH
         if self._left is not None:
             self._left -= len(claims)
         if self._is_hungry or self._in_a_row >= _STEADY:
@@ -225,8 +228,7 @@ class Dispatcher(Loop):
     def _hand_over(self, jobs: list[Job], claimed_at: float) -> None:
         self._claims.add(jobs)
         self._keeper.watch(jobs, claimed_at)
-        for job in jobs:
-            self._metrics.claimed[job.queue] += 1
+        self._metrics.claimed.update([job.queue for job in jobs])
         if self.log.isEnabledFor(logging.DEBUG):
             for job in jobs:
                 self.log.debug("claimed", extra=log_fields(job))
@@ -243,8 +245,6 @@ class Dispatcher(Loop):
             handler = self._handlers.get(job.kind)
             if handler is None:
                 self._answered(job, self._unknown_kind(job))
-            elif job._claim.payload_error is not None:
-                self._answered(job, _unreadable(job._claim, job))
             elif handler.is_async:
                 coroutines.append(job)
             else:
@@ -271,7 +271,3 @@ class Dispatcher(Loop):
 
     def close(self) -> None:
         self._link.drop()
-
-
-def _unreadable(claim: Claim, job: Job) -> Answer:
-    return runner.payload_invalid(job, PayloadInvalid(claim.payload_error or "unreadable"))

@@ -23,13 +23,14 @@ class Threads:
     """Up to so many threads, started as they are needed.
 
     Jobs are handed over in one piece and taken one by one, so that a slow handler holds up nothing
-    behind it. How many threads wake up follows the work: a few at first, twice as many each half
-    millisecond while jobs still wait. Handlers that do nothing share a thread, handlers that block
-    get one each.
+    behind it. How many threads wake up follows the work: one at first, twice as many each half
+    millisecond while those awake are not about to take the rest. Handlers that do nothing share a
+    thread, handlers that block get one each.
     """
 
-    _FIRST_WAKE = 2
     _LOOK_AGAIN = 0.0005
+    _LOOKS = 8
+    """In so many, at the pace of the last, those awake must be through."""
 
     def __init__(self, size: int, handlers: dict[str, Handler[Any]], answered: Answered) -> None:
         self._size = size
@@ -47,12 +48,14 @@ class Threads:
         There are never more jobs than free slots, hence never more than threads without work.
         """
         self._jobs.extend(jobs)
-        count = self._FIRST_WAKE
-        while self._jobs:
-            if not self._wake(min(count, len(self._jobs))):
-                return
-            count *= 2
+        count, taken = 1, 0
+        while left := len(self._jobs):
+            if taken * self._LOOKS < left:
+                if not self._wake(min(count, left)):
+                    return
+                count *= 2
             sleep(self._LOOK_AGAIN)
+            taken = left - len(self._jobs)
 
     def abandon(self, job: Job) -> None:
         """Leaves a thread to a handler that does not stop, and makes room for another."""

@@ -17,9 +17,10 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any, Literal
 
-from pyworker.client import Claim
+from pyworker.client import ClaimRow, JsonText, decode_headers, decode_json
 from pyworker.durations import optional_duration
 from pyworker.errors import ClaimLost, InvalidArgument
+from pyworker.payloads import PayloadInvalid
 
 StopReason = Literal["cancel", "lost", "shutdown", "timeout"]
 
@@ -100,14 +101,17 @@ class Job:
     __slots__ = (
         "__weakref__",
         "_answer",
-        "_claim",
         "_deadline",
         "_ended",
         "_event",
+        "_headers",
+        "_headers_text",
         "_last_report_tries",
         "_lease_until",
         "_lost",
         "_on_progress",
+        "_payload",
+        "_payload_text",
         "_progress",
         "_progress_sent",
         "_progress_sent_at",
@@ -122,34 +126,37 @@ class Job:
         "id",
         "key",
         "kind",
+        "lease",
         "max_attempts",
         "queue",
+        "timeout",
         "worker",
     )
 
     def __init__(
         self,
-        claim: Claim,
+        claim: ClaimRow,
         worker: str,
         claimed_at: float,
         on_progress: Callable[[Job], None] | None = None,
     ) -> None:
-        self.id = claim.job_id
-        self.fence = claim.fence
-        self.kind = claim.kind
-        self.queue = claim.queue
-        self.attempt = claim.attempt
-        self.max_attempts = claim.max_attempts
+        (
+            self.id, self.fence, self.queue, self.kind, text, self.attempt,
+            self.max_attempts, lease, timeout, self._headers_text,
+        ) = claim  # fmt: skip
         self.worker = worker
-        self.key = (claim.job_id, claim.fence)
+        self.key = (self.id, self.fence)
+        self.lease: timedelta = lease
+        self.timeout: timedelta | None = timeout
 
-        self._claim = claim
+        # Decoded when asked for, by whoever runs the job.
+        self._payload: Any = None
+        self._payload_text: str | None = text
+        self._headers: dict[str, Any] | None = None
         # Instants of this machine's monotonic clock, counted from before the claim was asked for:
         # never later than the database's own.
-        self._lease_until = claimed_at + claim.lease.total_seconds()
-        self._deadline = (
-            claimed_at + claim.timeout.total_seconds() if claim.timeout is not None else None
-        )
+        self._lease_until = claimed_at + lease.total_seconds()
+        self._deadline = claimed_at + timeout.total_seconds() if timeout is not None else None
         self._on_progress = on_progress
         self._started: float | None = None
         self._ended: float | None = None
@@ -163,7 +170,7 @@ class Job:
         self._last_report_tries = 0
         self._runner: Any = None
         self._verb = ""
-        self._answer = ""
+        self._answer = JsonText()
         self._refusals = 0
         self._settle_tries = 0
 
@@ -172,21 +179,24 @@ class Job:
 
     @property
     def payload(self) -> Any:
-        """The payload as JSON gives it; the handler's first argument is made from it."""
-        return self._claim.payload
+        """The payload as JSON gives it; the handler's first argument is made from it.
+
+        Raises PayloadInvalid for what Python cannot hold.
+        """
+        if self._payload_text is not None:
+            try:
+                self._payload = decode_json(self._payload_text)
+            except ValueError as exc:
+                raise PayloadInvalid(str(exc)) from exc
+            self._payload_text = None
+        return self._payload
 
     @property
     def headers(self) -> dict[str, Any]:
         """Trace context and tags, as the producer gave them."""
-        return self._claim.headers
-
-    @property
-    def lease(self) -> timedelta:
-        return self._claim.lease
-
-    @property
-    def timeout(self) -> timedelta | None:
-        return self._claim.timeout
+        if self._headers is None:
+            self._headers = decode_headers(self._headers_text)
+        return self._headers
 
     @property
     def seconds_left(self) -> float | None:

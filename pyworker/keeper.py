@@ -52,7 +52,7 @@ class Keeper(Loop):
 
     def watch(self, jobs: Iterable[Job], claimed_at: float) -> None:
         """New claims: renewed in time for the shortest lease of them."""
-        due = claimed_at + min(job.lease.total_seconds() for job in jobs) / 3
+        due = claimed_at + (min([job._lease_until for job in jobs]) - claimed_at) / 3
         with self._lock:
             sooner = due < self._renew_at
             if sooner:

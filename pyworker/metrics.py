@@ -6,7 +6,7 @@ Counters of this process since its start. What must survive workers is counted i
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -47,9 +47,10 @@ class Histogram:
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.sum += value
+    def observe(self, *values: float) -> None:
+        for value in values:
+            self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += sum(values)
 
     def buckets(self) -> list[tuple[str, float]]:
         total, cumulative = 0, []
@@ -78,14 +79,16 @@ class Metrics:
         self.notifications = 0
         self.ticks = 0
 
-    def settled(self, job: Job) -> None:
-        self.outcomes[job.queue, job.kind, _OUTCOMES[job._verb]] += 1
-        if job._started is not None and job._ended is not None:
-            key = (job.queue, job.kind)
-            histogram = self.run_seconds.get(key)
-            if histogram is None:
-                histogram = self.run_seconds[key] = Histogram(_RUN_BUCKETS)
-            histogram.observe(job._ended - job._started)
+    def settled(self, jobs: Iterable[Job]) -> None:
+        self.outcomes.update([(job.queue, job.kind, _OUTCOMES[job._verb]) for job in jobs])
+        took: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+        for job in jobs:
+            if job._started is not None and job._ended is not None:
+                took[job.queue, job.kind].append(job._ended - job._started)
+        for key, seconds in took.items():
+            if key not in self.run_seconds:
+                self.run_seconds[key] = Histogram(_RUN_BUCKETS)
+            self.run_seconds[key].observe(*seconds)
 
     def stale(self, job: Job) -> None:
         self.stale_answers[job.queue, job.kind, _OUTCOMES[job._verb]] += 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyworker.app import Handler
 from pyworker.client import JsonText, Outcome, OutcomeVerb
@@ -36,8 +35,7 @@ _LOGGED_MESSAGE = 500
 log = logging.getLogger("rowlock.worker")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """How a run ended: a verb of `settle` and that outcome as JSON."""
 
     verb: OutcomeVerb

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 from pyworker import runner
 from pyworker.claims import Claims
-from pyworker.client import JsonText, Settlement
+from pyworker.client import SettlementRow
 from pyworker.errors import InvalidArgument, NotAllowed, RowlockError, TooLarge, Unavailable
 from pyworker.job import Job, log_fields
 from pyworker.logs import Throttle
@@ -88,9 +88,9 @@ class Settler(Loop):
         return batch
 
     def _settle(self, batch: list[Job]) -> None:
-        answers = [JsonText(job._answer) for job in batch]
+        answers = [job._answer for job in batch]
         try:
-            verdicts = self._link.call(lambda client: client.settle(answers))
+            verdicts = self._link.call(lambda client: client.settle_rows(answers))
         except Exception as exc:
             self._failed_to_settle(batch, exc)
             return
@@ -122,28 +122,28 @@ class Settler(Loop):
         self._most = max(1, len(batch) // 2)
         raise exc
 
-    def _note(self, batch: list[Job], verdicts: list[Settlement]) -> None:
+    def _note(self, batch: list[Job], verdicts: list[SettlementRow]) -> None:
         jobs = {job.key: job for job in batch}
-        debug = self.log.isEnabledFor(logging.DEBUG)
-        for verdict in verdicts:
-            job = jobs.pop((verdict.job_id, verdict.fence), None)
+        accepted: list[Job] = []
+        for job_id, fence, verdict, reason in verdicts:
+            job = jobs.pop((job_id, fence), None)
             if job is None:
                 continue
-            if verdict.verdict == "accepted":
-                self._claims.drop(job)
-                self._metrics.settled(job)
-                if debug:
-                    self.log.debug(
-                        "settled: %s", job._verb, extra=log_fields(job) | _seconds_run(job)
-                    )
-            elif verdict.verdict == "lost":
-                self._claims.drop(job)
+            if verdict == "accepted":
+                accepted.append(job)
+            elif verdict == "lost":
+                self._claims.drop([job])
                 self._metrics.stale(job)
                 self._log_stale(job)
-            elif verdict.verdict == "busy":
+            elif verdict == "busy":
                 self._ask_again(job)
             else:
-                self._refused(job, verdict.reason or "no reason given")
+                self._refused(job, reason or "no reason given")
+        self._claims.drop(accepted)
+        self._metrics.settled(accepted)
+        if self.log.isEnabledFor(logging.DEBUG):
+            for job in accepted:
+                self.log.debug("settled: %s", job._verb, extra=log_fields(job) | _seconds_run(job))
         for job in jobs.values():
             self._ask_again(job)
         self._slots_freed()
@@ -161,7 +161,7 @@ class Settler(Loop):
             self.log.error(
                 "cannot settle, its lease will run out: %s", reason, extra=log_fields(job)
             )
-            self._claims.drop(job)
+            self._claims.drop([job])
             self._slots_freed()
             return
 

@@ -27,7 +27,7 @@ import inspect
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from time import monotonic
 from typing import Any, Literal
 
@@ -36,11 +36,10 @@ import pytest
 
 from pyworker import deploy, embedded, runner
 from pyworker.app import App, Handler
-from pyworker.client import Claim, Client, Enqueued, JsonText, decode_json, encode_json
+from pyworker.client import Client, Enqueued, JsonText, encode_json
 from pyworker.client import Job as JobRow
 from pyworker.durations import duration
 from pyworker.job import Job, Snooze, current_job
-from pyworker.payloads import PayloadInvalid
 
 Outcome = Literal["succeeded", "failed", "cancelled", "retrying", "snoozed", "released"]
 
@@ -102,16 +101,16 @@ class Rowlock:
     def work_one(self, queue: str | Sequence[str] = "default") -> Worked | None:
         """Runs the next due job here and now, as a worker would; None when none is due."""
         queues = [queue] if isinstance(queue, str) else list(queue)
-        claims = self.client.claim(_WORKER, queues, 1)
+        claims = self.client.claim_rows(_WORKER, queues, 1)
         if not claims:
             return None
         job = Job(claims[0], _WORKER, monotonic(), self._report)
         answer = self._run(job)
         if answer is not None:
-            (settled,) = self.client.settle([answer.text])
-            if settled.verdict == "refused":
-                answer = runner.failed(job, "OutcomeRefused", str(settled.reason), fatal=True)
-                self.client.settle([answer.text])
+            ((*_, verdict, reason),) = self.client.settle_rows([answer.text])
+            if verdict == "refused":
+                answer = runner.failed(job, "OutcomeRefused", str(reason), fatal=True)
+                self.client.settle_rows([answer.text])
         row = self.client.get_job(job.id)
         return Worked(_outcome(row, answer), row)
 
@@ -128,8 +127,6 @@ class Rowlock:
         return done
 
     def _run(self, job: Job) -> runner.Answer | None:
-        if job._claim.payload_error is not None:
-            return runner.payload_invalid(job, PayloadInvalid(job._claim.payload_error))
         handler = self.app.handlers.get(job.kind)
         if handler is None:
             return runner.snoozed(job, Snooze(30, f"no handler for kind {job.kind}"))
@@ -229,24 +226,13 @@ def perform(
     raises, `Retry` and its like included, is raised here.
     """
     text: JsonText = handler.type.dump({} if payload is None else payload)
-    now = datetime.now(UTC)
-    claim = Claim(
-        job_id=1,
-        fence=1,
-        queue=handler.queue,
-        kind=handler.kind,
-        payload=decode_json(text),
-        attempt=attempt,
-        max_attempts=max_attempts,
-        lease=handler.lease or timedelta(seconds=60),
-        timeout=handler.timeout,
-        headers=headers or {},
-        created_at=now,
-        available_at=now,
-        payload_error=None,
-    )
+    lease = handler.lease or timedelta(seconds=60)
+    claim = (
+        1, 1, handler.queue, handler.kind, text, attempt, max_attempts, lease, handler.timeout,
+        encode_json(headers, "headers"),
+    )  # fmt: skip
     job = Job(claim, _WORKER, monotonic())
-    loaded = handler.type.load(claim.payload)
+    loaded = handler.type.load(job.payload)
     token = current_job.set(job)
     try:
         value = handler.function(loaded, job) if handler.takes_job else handler.function(loaded)

@@ -11,6 +11,7 @@ tell a handler in time that it should stop.
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import re
@@ -196,6 +197,8 @@ class Worker:
 
     def run_process(self) -> NoReturn:
         """`run()`, as the whole of a process: exits even if a handler's thread never ends."""
+        # What is loaded by now stays: no collection need walk it again, while every job waits.
+        gc.freeze()
         code = self.run()
         if code in (EXIT_THREAD_LEFT, EXIT_STUCK):
             logging.shutdown()
@@ -311,7 +314,7 @@ class Worker:
             return
         if answer is None:
             log.info("stopped: its claim was lost", extra=log_fields(job))
-            self.claims.drop(job)
+            self.claims.drop([job])
             self._slots_freed()
             return
         if answer.error_type is not None:

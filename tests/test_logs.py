@@ -6,13 +6,12 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from time import monotonic
 
 import pytest
 
 from pyworker import logs
-from pyworker.client import Claim
 from pyworker.errors import InvalidArgument
 from pyworker.job import Job, current_job
 
@@ -31,10 +30,9 @@ def _root_as_it_was() -> Iterator[None]:
 
 
 def a_job() -> Job:
-    now = datetime.now(UTC)
-    claim = Claim(
-        7, 3, "email", "email.send", {"secret": "hunter2"}, 2, 5, timedelta(minutes=1), None, {},
-        now, now, None,
+    claim = (
+        7, 3, "email", "email.send", '{"secret": "hunter2"}', 2, 5,
+        timedelta(minutes=1), None, "{}",
     )  # fmt: skip
     return Job(claim, "host-1-ab", monotonic())
 

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -24,7 +24,6 @@ from pyworker import (
     TimedOut,
     runner,
 )
-from pyworker.client import Claim
 from pyworker.errors import ClaimLost, InvalidArgument
 from pyworker.job import StopReason
 
@@ -43,13 +42,9 @@ EXPECTED: dict[StopReason, tuple[str, type[Exception]]] = {
 
 
 def a_job(payload: Any = None, timeout: timedelta | None = None) -> Job:
-    now = datetime.now(UTC)
-    return Job(
-        Claim(7, 3, "default", "k", {} if payload is None else payload, 1, 5,
-              timedelta(minutes=1), timeout, {}, now, now, None),
-        "w",
-        time.monotonic(),
-    )  # fmt: skip
+    text = json.dumps({} if payload is None else payload)
+    claim = (7, 3, "default", "k", text, 1, 5, timedelta(minutes=1), timeout, "{}")
+    return Job(claim, "w", time.monotonic())
 
 
 def answer_of(function: Any, job: Job) -> runner.Answer | None:

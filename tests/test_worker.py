@@ -23,7 +23,7 @@ import pytest
 
 from pyworker import App, Cancel, Client, Fail, Job, Retry, Snooze, Stopped, health
 from pyworker import worker as worker_module
-from pyworker.client import Claim, Settlement, connect
+from pyworker.client import ClaimRow, connect
 from pyworker.errors import ClaimLost, InvalidArgument, RowlockError, Unavailable
 from pyworker.loop import Link
 from tests.workers import client_of, events, eventually, finished, jobs, running, status_of
@@ -457,6 +457,20 @@ def test_an_idle_worker_is_woken_at_once(app: App, url: str, client: Client) -> 
     assert max(waits) < 0.5, waits
 
 
+def test_where_wake_ups_tell_of_more_no_claim_finds_nothing(
+    app: App, url: str, client: Client
+) -> None:
+    app.job("good")(lambda payload: "good")
+    with running(app, url) as worker:
+        eventually(lambda: worker.cover == "covered")
+        time.sleep(1)
+        empty = worker.metrics.claim_batch.counts[0]
+        for _ in range(5):
+            finished(client, client.enqueue("good").job_id)
+            time.sleep(0.1)
+        assert worker.metrics.claim_batch.counts[0] == empty
+
+
 def test_a_wake_up_that_arrives_beside_an_answer_is_heard(
     app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -680,7 +694,7 @@ def test_an_answer_asked_again_after_a_lost_connection_is_given_once(
 ) -> None:
     """The settle call commits, and the word of it is lost."""
     app.job("good")(lambda payload: "good")
-    settle = Client.settle
+    settle = Client.settle_rows
     lost: list[int] = []
 
     def settle_and_lose(self: Client, outcomes: Any) -> Any:
@@ -691,7 +705,7 @@ def test_an_answer_asked_again_after_a_lost_connection_is_given_once(
             self.stand_down()
         return answer
 
-    monkeypatch.setattr(Client, "settle", settle_and_lose)
+    monkeypatch.setattr(Client, "settle_rows", settle_and_lose)
     job_id = app.enqueue("good", {}).job_id
     with running(app, url) as worker:
         finished(client, job_id)
@@ -708,7 +722,7 @@ def test_one_bad_answer_does_not_hold_up_the_others(
     """The whole call fails while a certain answer is in it: it is found, and fails its own job."""
     app.job("good")(lambda payload: "good")
     app.job("bad")(lambda payload: "poison")
-    settle = Client.settle
+    settle = Client.settle_rows
 
     def refuse_poison(self: Client, outcomes: Any) -> Any:
         given = list(outcomes)
@@ -716,7 +730,7 @@ def test_one_bad_answer_does_not_hold_up_the_others(
             raise InvalidArgument("cannot be read", sqlstate="22P02")
         return settle(self, given)
 
-    monkeypatch.setattr(Client, "settle", refuse_poison)
+    monkeypatch.setattr(Client, "settle_rows", refuse_poison)
     good = [app.enqueue("good", {}).job_id for _ in range(7)]
     bad = app.enqueue("bad", {}).job_id
     with running(app, url, threads=20):
@@ -730,7 +744,7 @@ def test_an_error_that_passes_delays_answers_and_loses_none(
     app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch, sqlstate: str
 ) -> None:
     app.job("good")(lambda payload: "good")
-    settle = Client.settle
+    settle = Client.settle_rows
     tries: list[int] = []
 
     def fail_at_first(self: Client, outcomes: Any) -> Any:
@@ -741,7 +755,7 @@ def test_an_error_that_passes_delays_answers_and_loses_none(
             raise kind("not now", sqlstate=sqlstate)
         return settle(self, given)
 
-    monkeypatch.setattr(Client, "settle", fail_at_first)
+    monkeypatch.setattr(Client, "settle_rows", fail_at_first)
     ids = [app.enqueue("good", {}).job_id for _ in range(9)]
     with running(app, url, threads=20):
         assert {finished(client, job_id).status for job_id in ids} == {"succeeded"}
@@ -754,7 +768,7 @@ def test_an_answer_that_always_fails_ends_its_job_and_no_other(
     """An error that blames nobody: whose it is shows when it is asked about alone."""
     app.job("good")(lambda payload: "good")
     app.job("bad")(lambda payload: "poison")
-    settle = Client.settle
+    settle = Client.settle_rows
 
     def fail_with_poison(self: Client, outcomes: Any) -> Any:
         given = list(outcomes)
@@ -762,7 +776,7 @@ def test_an_answer_that_always_fails_ends_its_job_and_no_other(
             raise RowlockError("internal error", sqlstate="XX000")
         return settle(self, given)
 
-    monkeypatch.setattr(Client, "settle", fail_with_poison)
+    monkeypatch.setattr(Client, "settle_rows", fail_with_poison)
     bad = app.enqueue("bad", {}).job_id
     good = [app.enqueue("good", {}).job_id for _ in range(7)]
     with running(app, url, threads=20):
@@ -786,10 +800,10 @@ def test_an_answer_that_cannot_be_given_at_all_is_left_to_the_reaper(
         if refused.is_set():
             return settle(self, outcomes)
         rows = [json.loads(each) for each in outcomes]
-        return [Settlement(row["job_id"], row["fence"], "refused", "no") for row in rows]
+        return [(row["job_id"], row["fence"], "refused", "no") for row in rows]
 
-    settle = Client.settle
-    monkeypatch.setattr(Client, "settle", refuse)
+    settle = Client.settle_rows
+    monkeypatch.setattr(Client, "settle_rows", refuse)
     job_id = app.enqueue("bad", {}).job_id
     with caplog.at_level(logging.ERROR, "rowlock"), running(app, url) as worker:
         eventually(lambda: "its lease will run out" in caplog.text)
@@ -1063,11 +1077,8 @@ def test_worker_ids_are_fresh() -> None:
     assert f"-{os.getpid()}-" in first
 
 
-def _claim() -> Claim:
-    return Claim(
-        1, 1, "default", "k", {}, 1, 5, timedelta(seconds=60), None, {},
-        None, None, None,  # type: ignore[arg-type]
-    )  # fmt: skip
+def _claim() -> ClaimRow:
+    return (1, 1, "default", "k", "{}", 1, 5, timedelta(seconds=60), None, "{}")
 
 
 def test_a_claim_runs_out_by_the_local_clock_only_as_a_warning(url: str) -> None:

@@ -5,9 +5,10 @@ Shapes carry classes, never styles, so that the page's colours and its Content-S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 
 from markupsafe import Markup, escape
 
@@ -15,6 +16,14 @@ from webui.pages import number, span
 
 _WIDTH, _HEIGHT = 640, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 10, 22
+
+# How far apart an axis' lines may be: jobs, and seconds; from a minute on round on a clock.
+_COUNTS = (1, 2, 5, *(step * 10**n for n in range(1, 12) for step in (1, 2, 2.5, 5)))
+_SECONDS = (
+    *(step / 1000 * 10**n for n in range(4) for step in (1, 2, 5)),
+    *(10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200),
+    *(day * 86_400 for day in _COUNTS),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +48,9 @@ def bars(at: Sequence[datetime], series: Sequence[Series], title: str) -> Markup
     totals = [
         sum(value or 0 for value in slot) for slot in zip(*(s.values for s in series), strict=True)
     ]
-    most = _nice(max(totals, default=0))
-    parts = [_grid(at, most, number)]
+    marks = _axis(max(totals, default=0), _COUNTS)
+    most = marks[-1]
+    parts = [_grid(at, marks, number)]
     width = (_WIDTH - _LEFT - _RIGHT) / max(len(at), 1)
     for slot in range(len(at)):
         base = 0.0
@@ -61,8 +71,9 @@ def bars(at: Sequence[datetime], series: Sequence[Series], title: str) -> Markup
 
 def lines(at: Sequence[datetime], series: Sequence[Series], title: str) -> Markup:
     """A line a series, of seconds; broken where there is no value."""
-    most = _nice(max((v for s in series for v in s.values if v is not None), default=0))
-    parts = [_grid(at, most, span)]
+    marks = _axis(max((v for s in series for v in s.values if v is not None), default=0), _SECONDS)
+    most = marks[-1]
+    parts = [_grid(at, marks, span)]
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(at), 1)
     for place, one in enumerate(series, 1):
         path: list[str] = []
@@ -98,14 +109,13 @@ def _y(value: float, most: float) -> float:
     return _HEIGHT - _BOTTOM - value / most * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def _grid(at: Sequence[datetime], most: float, read: object) -> str:
+def _grid(at: Sequence[datetime], marks: Sequence[float], read: Callable[[float], str]) -> str:
     parts = []
-    for part in (0.0, 0.5, 1.0):
-        y = _y(most * part, most)
+    for mark in marks:
+        y = _y(mark, marks[-1])
         parts.append(
             f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
-            f"{read(most * part)}</text>"  # type: ignore[operator]
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{read(mark)}</text>'
         )
     if at:
         days = (at[-1] - at[0]).days >= 1
@@ -119,13 +129,8 @@ def _grid(at: Sequence[datetime], most: float, read: object) -> str:
     return "".join(parts)
 
 
-def _nice(most: float) -> float:
-    """The next of 1, 2, 5 times a power of ten: an axis that ends at a round value."""
-    if most <= 0:
-        return 1.0
-    size = 1e-4
-    while True:
-        for step in (1, 2, 5):
-            if most <= step * size:
-                return step * size
-        size *= 10
+def _axis(most: float, steps: Sequence[float]) -> list[float]:
+    """Where an axis has its lines: five at most, the last a little above what is shown."""
+    room = most * 1.05
+    step = next((step for step in steps if room <= 4 * step), steps[-1])
+    return [step * n for n in range(max(ceil(room / step), 1) + 1)]

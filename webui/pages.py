@@ -52,6 +52,7 @@ def register(app: Flask) -> None:
     app.jinja_env.filters.update(
         ago=ago,
         span=span,
+        instant=instant,
         stamp=stamp,
         read_stamp=read_stamp,
         number=number,
@@ -185,9 +186,14 @@ def ago(value: datetime | None) -> str:
     return f"{span(away)} ago" if away > timedelta() else f"in {span(-away)}"
 
 
+def instant(value: datetime) -> str:
+    """An instant for programs, to the millisecond."""
+    return value.astimezone(UTC).isoformat(timespec="milliseconds")[:23] + "Z"
+
+
 def stamp(value: datetime | None) -> str:
     """An instant in full, UTC."""
-    return NONE if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
+    return NONE if value is None else instant(value)[:23].replace("T", " ") + " UTC"
 
 
 def read_stamp(text: Any) -> str:

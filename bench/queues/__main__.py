@@ -1,166 +1,243 @@
-"""`make bench [QUICK=1] [PG=18]`: queues at the same work, beside the server's limit.
+"""`make bench [QUICK=1] [FULL=1] [README=1] [PG=18]`: queues at the same work on the same server.
 
-One server of its own, fsync and synchronous_commit on, one database a measure. Every job's end is
-checked: once, or there is no figure. Figures are medians of rounds, in which all take turns; what a
-ratio compares takes turns within its measure, since a machine's load comes and goes. Prints a
-Markdown table and, as its last line, a JSON object.
+Rowlock and its peers, beside the server's own limit. One PostgreSQL of the bench's own, fsync and
+synchronous_commit on, and one Redis for the peers that need it; one database a measure. Every job's
+end is checked: once, or there is no figure. A to D are medians of rounds, in which all take turns;
+what a ratio compares takes turns within its measure, since a machine's load comes and goes. Prints
+Markdown and, as its last line, a JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import os
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
-from bench.queues import limits
-from bench.queues.contract import Queue
+from bench.figures import percentile
+from bench.queues import limits, process
+from bench.queues.contract import Contender
 from bench.queues.measures import WHAT, Figure, Measures, Sizes, count_idle_statements
-from bench.queues.rowlock import Rowlock
+from bench.queues.peer import PEERS
+from bench.queues.redis import Redis
+from bench.queues.report import ALL, LIMIT, LIMITS, OURS, Report, text_of
+from bench.queues.rowlock import ROWLOCK
 from bench.server import Server
 
-QUEUES: list[type[Queue]] = [Rowlock]
-
-LIMIT = "limit"
-LIMITS = {
-    "insert": "insert and commit, rows/s",
-    "update": "update and commit, rows/s",
-    "delete1": "delete ... skip locked limit 1, rows/s",
-    "delete100": "delete ... skip locked limit 100, rows/s",
-}
-ONCE = {"D", "E", "F", "G"}
-"""Measured in one round where it must be quick: they take the longest."""
+IN_ROUNDS = "ABCD"
+TOO_LONG = "J"
+"""Is left out where it must be quick."""
 
 
-def _median(figures: Sequence[Figure]) -> Figure:
-    if isinstance(figures[0], dict):
-        parts = [figure for figure in figures if isinstance(figure, dict)]
-        return {name: statistics.median(part[name] for part in parts) for name in figures[0]}
-    return statistics.median(figure for figure in figures if isinstance(figure, float))
+class Bench:
+    """A run: what takes part, and what was found so far."""
 
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._rounds: int = arguments.rounds
+        self._parts = [part for part in WHAT if part in arguments.only]
+        self._sizes = Sizes().scaled(arguments.scale)
+        if arguments.quick:
+            self._parts = [part for part in self._parts if part not in TOO_LONG]
+            self._sizes = replace(self._sizes, passed_long=0)
+        else:
+            self._sizes = replace(self._sizes, pickups=-(-self._sizes.pickups // self._rounds))
+        self._found: dict[str, dict[str, list[Figure | list[float]]]] = {}
+        self._began = time.monotonic()
+        self.report = Report()
 
-def run(arguments: argparse.Namespace) -> tuple[str, dict[str, dict[str, Figure]]]:
-    """The server's version, and the medians of each queue and of the limit."""
-    sizes = Sizes().scaled(arguments.scale)
-    parts: list[str] = [part for part in WHAT if part in arguments.only and part != "H"]
-    found: dict[str, dict[str, list[Figure]]] = {queue.name: {} for queue in QUEUES}
-    idle: dict[str, Future[float]] = {}
+    def run(self) -> None:
+        load = _load()
+        with contextlib.ExitStack() as stack:
+            contenders = self._prepare()
+            server = stack.enter_context(Server(self._arguments.pg))
+            servers: dict[str, Server | Redis] = {"postgresql": server}
+            if any(each.needs == "redis" for each in contenders):
+                with contextlib.suppress(FileNotFoundError):
+                    servers["redis"] = redis = Redis()
+                    stack.callback(redis.close)
+            measures = self._install(contenders, servers)
+            idle = self._count_idle(measures, stack)
+            self._measure(server, measures)
+            for each, count in idle.items():
+                self._attempt(each.name, "H", count.result)
+            told = {
+                "PostgreSQL": server.version,
+                **({"Redis": servers["redis"].version} if "redis" in servers else {}),
+            }
+        known = [*WHAT, *LIMITS]
+        for name in (*(each.name for each in contenders), LIMIT):
+            if found := self._found.get(name):
+                self.report.figures[name] = {
+                    part: _summary(found[part]) for part in known if part in found
+                }
+        self.report.made = self._made(told, load)
 
-    def note(name: str, part: str, figure: Figure) -> None:
-        found.setdefault(name, {}).setdefault(part, []).append(figure)
-        print(f"  {name} {part}: {_text(figure)}", file=sys.stderr, flush=True)
+    # -- who takes part
 
-    with Server(arguments.pg) as server, ThreadPoolExecutor(1) as beside:
-        if "H" in arguments.only:
-            # Beside the others: it does next to nothing, which is what it measures.
-            for queue in QUEUES:
-                idle[queue.name] = beside.submit(count_idle_statements, queue, arguments.pg, sizes)
-        measures = {
-            queue.name: Measures(queue, server, sizes, arguments.rounds) for queue in QUEUES
-        }
+    def _prepare(self) -> list[Contender]:
+        """Those asked for, what they run on installed."""
+        wanted: list[str] = self._arguments.queues
+        ready: list[Contender] = []
+        for each in (ROWLOCK, *PEERS):
+            if each.name in wanted:
+                print(f"  {each.name}: installing", file=sys.stderr, flush=True)
+                with self._failing(each.name, ALL):
+                    self.report.versions[each.name] = each.prepare()
+                    ready.append(each)
+        return ready
+
+    def _install(
+        self, contenders: Sequence[Contender], servers: dict[str, Server | Redis]
+    ) -> dict[Contender, Measures]:
+        measures: dict[Contender, Measures] = {}
+        for each in contenders:
+            with self._failing(each.name, ALL):
+                if each.needs not in servers:
+                    raise FileNotFoundError(
+                        "there is no redis-server (Debian: apt-get install redis-tools)"
+                    )
+                measures[each] = Measures(each, servers[each.needs], self._sizes, self._rounds)
+        return measures
+
+    def _takes(self, contender: Contender, part: str) -> bool:
+        if part in IN_ROUNDS or contender is ROWLOCK:
+            return True
+        return bool(self._arguments.full) and part in contender.besides
+
+    # -- what is measured
+
+    def _measure(self, server: Server, measures: dict[Contender, Measures]) -> None:
         server.run("create database bare template template0")
+        order = list(measures)
+        for number in range(self._rounds):
+            if LIMIT in self._arguments.only:
+                rates = limits.measure(server.url_of("bare"), self._sizes.singles, self._sizes.bulk)
+                for name, rate in rates.items():
+                    self._note(LIMIT, name, rate)
+            for part in self._parts:
+                if part in IN_ROUNDS and not (part == "D" and self._arguments.quick and number):
+                    for each in order:
+                        self._attempt(each.name, part, partial(measures[each].measure, part))
+            order.append(order.pop(0))
+        for part in self._parts:
+            if part not in IN_ROUNDS and part != "H":
+                for each in order:
+                    if self._takes(each, part):
+                        self._attempt(each.name, part, partial(measures[each].measure, part))
 
-        for number in range(arguments.rounds):
-            if LIMIT in arguments.only:
-                rates = limits.measure(server.url_of("bare"), sizes.singles, sizes.bulk)
-                for part, rate in rates.items():
-                    note(LIMIT, part, rate)
-            for part in parts:
-                if arguments.quick and number > 0 and part in ONCE:
-                    continue
-                for name, each in measures.items():
-                    note(name, part, each.measure(part))
-        for name, count in idle.items():
-            note(name, "H", count.result())
-        version = server.version
+    def _count_idle(
+        self, measures: dict[Contender, Measures], stack: contextlib.ExitStack
+    ) -> dict[Contender, Future[float]]:
+        """Beside the others: it does next to nothing, which is what it measures."""
+        beside = stack.enter_context(ThreadPoolExecutor(1))
+        return {
+            each: beside.submit(count_idle_statements, each, self._arguments.pg, self._sizes)
+            for each in measures
+            if "H" in self._parts and self._takes(each, "H")
+        }
 
-    return version, {
-        name: {part: _median(figures) for part, figures in each.items()}
-        for name, each in found.items()
-        if each
-    }
+    def _attempt(self, name: str, part: str, call: Callable[[], Figure | list[float]]) -> None:
+        """What failed once is not tried again; the others go on."""
+        if part not in self.report.failed.get(name, {}):
+            with self._failing(name, part):
+                self._note(name, part, call())
+
+    @contextlib.contextmanager
+    def _failing(self, name: str, part: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as exc:
+            traceback.print_exc()
+            reason = process.shortened(" ".join(str(exc).split()), 300)
+            self.report.failed.setdefault(name, {})[part] = reason
+
+    def _note(self, name: str, part: str, figure: Figure | list[float]) -> None:
+        self._found.setdefault(name, {}).setdefault(part, []).append(figure)
+        seconds = time.monotonic() - self._began
+        said = text_of(_summary([figure]))
+        print(f"  {seconds:5.0f} s {name} {part}: {said}", file=sys.stderr, flush=True)
+
+    def _made(self, servers: dict[str, str], load: str) -> str:
+        scale = self._arguments.scale
+        rounds = "one round" if self._rounds == 1 else f"medians of {self._rounds} rounds"
+        return ", ".join(
+            [
+                *(f"{name} {version}" for name, version in servers.items()),
+                f"{os.cpu_count()} cores ({platform.machine()})",
+                f"Python {platform.python_version()}",
+                f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+                rounds,
+                *([] if scale == 1 else [f"{scale:g} of all amounts"]),
+                f"{time.monotonic() - self._began:.0f} s",
+                f"load {load} before and {_load()} after",
+            ]
+        )
 
 
-# -- what is printed
-
-
-def table(told: Mapping[str, Mapping[str, Figure]]) -> str:
-    queues = [name for name in told if name != LIMIT]
-    lines: list[str] = []
-    if queues:
-        lines = [f"| | measured | {' | '.join(queues)} |", f"|---|---|{'---|' * len(queues)}"]
-    for part, what in WHAT.items():
-        if any(part in told[name] for name in queues):
-            cells = [_text(told[name].get(part)) for name in queues]
-            lines.append(f"| {part} | {what} | {' | '.join(cells)} |")
-    if LIMIT in told:
-        lines += [""] if lines else []
-        lines += ["| the server's limit, one connection | |", "|---|---|"]
-        lines += [f"| {LIMITS[name]} | {_text(rate)} |" for name, rate in told[LIMIT].items()]
-    return "\n".join(lines)
-
-
-def _text(figure: Figure | None) -> str:
-    if figure is None:
-        return "-"
-    if isinstance(figure, dict):
-        return ", ".join(f"{name} {value:.2f}" for name, value in figure.items())
-    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.2f}"
-
-
-def _rounded(figure: Figure) -> Figure:
-    if isinstance(figure, dict):
-        return {name: round(value, 3) for name, value in figure.items()}
-    return round(figure, 1 if figure >= 100 else 3)
+def _summary(found: Sequence[Figure | list[float]]) -> Figure:
+    """Medians of rounds; of samples, of all rounds together, the percentiles."""
+    if isinstance(found[0], list):
+        samples = [sample for each in found if isinstance(each, list) for sample in each]
+        return {f"p{part}": percentile(samples, part / 100) for part in (50, 95, 99)}
+    if isinstance(found[0], dict):
+        parts = [each for each in found if isinstance(each, dict)]
+        return {name: statistics.median(part[name] for part in parts) for name in found[0]}
+    return statistics.median(each for each in found if isinstance(each, float))
 
 
 def _load() -> str:
     return f"{os.getloadavg()[0]:.1f}"
 
 
-def _parts(text: str) -> list[str]:
-    parts = text.split(",")
-    known = [*WHAT, LIMIT]
-    if not set(parts) <= set(known):
-        raise argparse.ArgumentTypeError(f"names some of {','.join(known)}, not {text}")
-    return parts
+def _some_of(known: Sequence[str]) -> Callable[[str], list[str]]:
+    def names(text: str) -> list[str]:
+        found = text.split(",")
+        if not set(found) <= set(known):
+            raise argparse.ArgumentTypeError(f"names some of {','.join(known)}, not {text}")
+        return found
+
+    return names
 
 
 def main() -> None:
+    parts = [*WHAT, LIMIT]
+    queues = [each.name for each in (ROWLOCK, *PEERS)]
     parser = argparse.ArgumentParser(prog="python -m bench.queues", description=__doc__)
     parser.add_argument("--pg", type=int, default=None, metavar="15|18")
     parser.add_argument(
-        "--quick",
-        action="store_true",
-        help=f"Rowlock alone; one round of {', '.join(sorted(ONCE))}",
+        "--quick", action="store_true", help=f"Rowlock alone, without {TOO_LONG}; one round of D"
     )
+    parser.add_argument("--full", action="store_true", help="E to K of the peers that can, too")
+    parser.add_argument("--readme", action="store_true", help="write it into the documents, too")
+    parser.add_argument("--last", action="store_true", help="tell the last run again")
     parser.add_argument("--rounds", type=int, default=3, help="and turns of a ratio [default: 3]")
-    parser.add_argument(
-        "--only", type=_parts, default=[*WHAT, LIMIT], metavar="C,D,limit", help="what to measure"
-    )
+    parser.add_argument("--only", type=_some_of(parts), default=parts, metavar="C,D,limit")
+    parser.add_argument("--queues", type=_some_of(queues), metavar="rowlock,pg-boss,...")
     parser.add_argument("--scale", type=float, default=1.0, help="of all amounts [default: 1]")
     arguments = parser.parse_args()
+    arguments.queues = arguments.queues or (queues[:1] if arguments.quick else queues)
 
-    began, load = time.monotonic(), _load()
-    version, told = run(arguments)
-    print(
-        f"PostgreSQL {version}, {os.cpu_count()} cores ({platform.machine()}), Python"
-        f" {platform.python_version()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC,"
-        f" {time.monotonic() - began:.0f} s, load {load} before and {_load()} after\n"
-    )
-    print(table(told))
-    print()
-    figures = {
-        name: {part: _rounded(figure) for part, figure in each.items()}
-        for name, each in told.items()
-    }
-    print(json.dumps(figures))
+    if arguments.last:
+        report = Report.last()
+    else:
+        bench = Bench(arguments)
+        bench.run()
+        report = bench.report
+        report.save()
+    if arguments.readme:
+        report.write()
+    print(f"{report.text()}\n\n{report.line()}")
+    sys.exit(OURS in report.failed)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
+import select
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 import psycopg
 
-from bench.figures import percentile
-from bench.queues.contract import NotDoneOnceError, Queue
+from bench.figures import memory_of
+from bench.queues.contract import Contender, NotDoneOnceError, Queue, patience
+from bench.queues.rowlock import Rowlock
 from bench.server import Server
 
 Figure = float | dict[str, float]
@@ -25,9 +31,12 @@ WHAT = {
     "C": "drain by one worker process, jobs/s",
     "D": "pick-up, commit to handler's start, ms",
     "E": "C after jobs passed under a held snapshot, times clean",
-    "F": "C with finished jobs there, times clean",
-    "G": "claim with jobs due later at top priority, times clean",
+    "F": "C with 1 M finished jobs there, times clean",
+    "G": "claim with 1 M jobs due later at top priority, times clean",
     "H": "statements a minute of an idle worker",
+    "I": "drain by four worker processes, jobs/s",
+    "J": "memory of a worker after so many jobs, MB",
+    "K": "C with payloads of that size, jobs/s",
 }
 
 
@@ -39,9 +48,11 @@ class Sizes:
     bulk: int = 50_000
     pickups: int = 300
     passed: int = 100_000
+    passed_long: int = 1_000_000
     finished: int = 1_000_000
     later: int = 1_000_000
     claims: int = 200
+    large: int = 2_000
     settling: float = 45.0
     idle: float = 60.0
 
@@ -57,20 +68,30 @@ class Sizes:
         )
 
 
+class Store(Protocol):
+    """A server on which every measure gets databases of its own."""
+
+    def create_template(self, name: str, install: Callable[[str], object]) -> None: ...
+    def create(self, name: str, template: str) -> str: ...
+    def drop(self, name: str) -> None: ...
+    def checkpoint(self) -> None: ...
+
+
 class Measures:
     """One queue on one server. Every measure has a database of its own, or several."""
 
-    def __init__(self, queue: type[Queue], server: Server, sizes: Sizes, turns: int) -> None:
-        self._queue = queue
+    def __init__(self, contender: Contender, server: Store, sizes: Sizes, turns: int) -> None:
+        self._contender = contender
         self._server = server
         self._sizes = sizes
         self._turns = turns
-        self._template = f"{queue.name}_template"
-        server.create_template(self._template, queue.install)
+        self._number = min(sizes.bulk, int(contender.drains * sizes.bulk / Sizes.bulk) or 1)
+        self._template = f"{contender.name}_template"
+        server.create_template(self._template, contender.install)
 
-    def measure(self, name: str) -> Figure:
-        """One round of a measure, but for H."""
-        calls: dict[str, Callable[[], Figure]] = {
+    def measure(self, name: str) -> Figure | list[float]:
+        """One round of a measure, but for H. A list is told together with other rounds'."""
+        calls: dict[str, Callable[[], Figure | list[float]]] = {
             "A": self._enqueue_singly,
             "B": self._enqueue_in_bulk,
             "C": self._drain_clean,
@@ -78,19 +99,24 @@ class Measures:
             "E": self._drain_after_snapshot,
             "F": self._drain_beside_finished,
             "G": self._claim_beside_later,
+            "I": self._drain_by_four,
+            "J": self._worker_memory,
+            "K": self._drain_large,
         }
         return calls[name]()
 
     @contextlib.contextmanager
     def _fresh(self) -> Iterator[tuple[Queue, str]]:
-        name = f"{self._queue.name}_{random.randrange(10**9)}"
+        name = f"{self._contender.name}_{random.randrange(10**9)}"
         url = self._server.create(name, self._template)
-        self._server.checkpoint()
-        queue = self._queue(url)
         try:
-            yield queue, url
+            self._server.checkpoint()
+            queue = self._contender.open(url)
+            try:
+                yield queue, url
+            finally:
+                queue.close()
         finally:
-            queue.close()
             self._server.drop(name)
 
     # -- enqueue
@@ -98,27 +124,58 @@ class Measures:
     def _enqueue_singly(self) -> float:
         with self._fresh() as (queue, _):
             queue.enqueue()
-            return _rate(self._sizes.singles, lambda: _repeat(queue.enqueue, self._sizes.singles))
+            return self._sizes.singles / queue.enqueue_singly(self._sizes.singles)
 
     def _enqueue_in_bulk(self) -> float:
         with self._fresh() as (queue, _):
-            return _rate(self._sizes.bulk, lambda: queue.enqueue_bulk(self._sizes.bulk))
+            return self._sizes.bulk / queue.enqueue_bulk(self._sizes.bulk)
 
     # -- drain
 
     def _drain_clean(self) -> float:
         with self._fresh() as (queue, _):
-            return self._drain(queue, self._sizes.bulk)
+            return self._drain(queue, self._number)
 
-    def _drain(self, queue: Queue, number: int) -> float:
-        """Jobs a second of a worker process started when the jobs are there."""
-        queue.enqueue_bulk(number)
-        with queue.worker():
-            return number / queue.await_drained(number)
+    def _drain_by_four(self) -> float:
+        """Four times the jobs, since the first process is at work before the last is up."""
+        with self._fresh() as (queue, _):
+            return self._drain(queue, 4 * self._number, workers=4)
+
+    def _drain_large(self) -> dict[str, float]:
+        told: dict[str, float] = {}
+        large = min(self._number, self._sizes.large)
+        for name, size, number in (("1kB", 1_000, self._number), ("100kB", 100_000, large)):
+            with self._fresh() as (queue, _):
+                told[name] = self._drain(queue, number, size=size)
+        return told
+
+    def _drain(self, queue: Queue, number: int, *, size: int = 0, workers: int = 1) -> float:
+        """Jobs a second from the first handler's start to the last job's end.
+
+        The worker processes are started when the jobs are there.
+        """
+        queue.enqueue_bulk(number, size)
+        with tempfile.TemporaryDirectory() as folder:
+            with contextlib.ExitStack() as stack:
+                working = [
+                    stack.enter_context(queue.worker(record=Path(folder))) for _ in range(workers)
+                ]
+                ended = queue.await_drained(number, patience(*working))
+            began = read_records(Path(folder), [number])
+        return number / (ended - began) * 1e9
+
+    def _pass(self, queue: Queue, number: int, look: Callable[[], object]) -> list[int]:
+        """Jobs come and go, as many at a time as are drained elsewhere; how many each time."""
+        parts: list[int] = []
+        while (left := number - sum(parts)) > 0:
+            parts.append(min(self._number, left))
+            queue.enqueue_bulk(parts[-1])
+            queue.await_drained(parts[-1], look)
+        return parts
 
     def _times_clean(self, queue: Queue) -> float:
         """C there, as a ratio to C in a fresh database: in turns, of half the jobs."""
-        number = self._sizes.bulk // 2
+        number = max(self._number // 2, 1)
         clean, there = [], []
         for _ in range(self._turns):
             with self._fresh() as (other, _):
@@ -126,13 +183,26 @@ class Measures:
             there.append(self._drain(queue, number))
         return statistics.median(there) / statistics.median(clean)
 
-    def _drain_after_snapshot(self) -> float:
+    def _drain_after_snapshot(self) -> dict[str, float]:
         """C after jobs passed while a snapshot was held, which is held still."""
+        told: dict[str, float] = {}
+        passed = 0
         with self._fresh() as (queue, url), psycopg.connect(url) as reader:
             reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             reader.execute("select count(*) from pg_class")
-            self._drain(queue, self._sizes.passed)
-            return self._times_clean(queue)
+            goals = {"100k": self._sizes.passed, "1M": self._sizes.passed_long}
+            if self._contender.drains < Sizes.bulk:
+                del goals["1M"]
+            for name, goal in goals.items():
+                if not goal:
+                    continue
+                with tempfile.TemporaryDirectory() as folder:
+                    with queue.worker(record=Path(folder)) as worker:
+                        parts = self._pass(queue, goal - passed, patience(worker, seconds=900))
+                    read_records(Path(folder), parts)
+                told[name] = self._times_clean(queue)
+                passed = goal + self._turns * (self._number // 2)
+        return told
 
     def _drain_beside_finished(self) -> float:
         with self._fresh() as (queue, _):
@@ -141,53 +211,119 @@ class Measures:
 
     # -- latency
 
-    def _pick_up(self) -> dict[str, float]:
+    @contextlib.contextmanager
+    def _picking_up(self, queue: Queue) -> Iterator[Callable[[], float]]:
+        """A worker, and a call that enqueues a job: the milliseconds until it is begun."""
+        reading, writing = os.pipe()
+        with open(reading) as notes, tempfile.TemporaryDirectory() as folder:
+            with queue.worker(writing, Path(folder)) as worker:
+                os.close(writing)
+
+                def pick_up() -> float:
+                    committed = queue.enqueue(noted=True)
+                    look = patience(worker, seconds=60)
+                    while not select.select([notes], [], [], 0.5)[0]:
+                        look()
+                    return (int(notes.readline()) - committed) / 1e6
+
+                pick_up()  # waits for the process to start
+                yield pick_up
+            if select.select([notes], [], [], 0)[0] and notes.read(1):
+                raise NotDoneOnceError("a job was begun once too often")
+
+    def _pick_up(self) -> list[float]:
         """One job at a time, after a pause, by a session that the worker knows nothing of."""
         pause = random.Random(1)
         took: list[float] = []
-        reading, writing = os.pipe()
-        with self._fresh() as (queue, _), queue.worker(writing):
-            os.close(writing)
-            with open(reading) as notes:
-                # The first waits for the process to start.
-                for _ in range(self._sizes.pickups + 1):
-                    queue.enqueue(noted=True)
-                    committed = time.monotonic_ns()
-                    line = notes.readline()
-                    if not line:
-                        raise NotDoneOnceError("the worker ended")
-                    took.append((int(line) - committed) / 1e6)
-                    time.sleep(pause.uniform(0.02, 0.1))
-        del took[0]
-        return {f"p{part}": percentile(took, part / 100) for part in (50, 95, 99)}
+        with self._fresh() as (queue, _), self._picking_up(queue) as pick_up:
+            for _ in range(self._sizes.pickups):
+                took.append(pick_up())
+                time.sleep(pause.uniform(0.02, 0.1))
+        return took
 
     def _claim_beside_later(self) -> float:
-        """Claims take turns with those of a clean table: a busy machine slows both."""
-        with self._fresh() as (clean, _), self._fresh() as (queue, _):
-            for each in (clean, queue):
-                each.enqueue()
-                each.time_claim()
+        """Claims take turns with those of a clean table: a busy machine slows both.
+
+        Of a queue that has no such call it is a pick-up.
+        """
+        with (
+            self._fresh() as (clean, _),
+            self._fresh() as (queue, _),
+            contextlib.ExitStack() as stack,
+        ):
+            claim, claim_clean = (
+                each.time_claim
+                if isinstance(each, Rowlock)
+                else stack.enter_context(self._picking_up(each))
+                for each in (queue, clean)
+            )
+            claim()
+            claim_clean()
             queue.add_later(self._sizes.later)
-            for each in (clean, queue):
-                each.enqueue_bulk(self._sizes.claims)
-            took = [(queue.time_claim(), clean.time_claim()) for _ in range(self._sizes.claims)]
-            return statistics.median(one for one, _ in took) / statistics.median(
-                one for _, one in took
+            took = [(claim(), claim_clean()) for _ in range(self._sizes.claims)]
+            return statistics.median(there for there, _ in took) / statistics.median(
+                clear for _, clear in took
             )
 
+    # -- memory
 
-def count_idle_statements(queue: type[Queue], version: int | None, sizes: Sizes) -> float:
+    def _worker_memory(self) -> dict[str, float]:
+        """Of one process that does all, resident; at the end also with its part of what is shared.
+
+        At the start a job has passed, so that all is loaded.
+        """
+        goals = {
+            "start": 1,
+            "100k": self._sizes.passed,
+            "500k": self._sizes.passed_long // 2,
+            "1M": self._sizes.passed_long,
+        }
+        told: dict[str, float] = {}
+        passed = 0
+        with self._fresh() as (queue, _), queue.worker() as worker:
+            look = patience(worker, seconds=900)
+            for name, goal in goals.items():
+                self._pass(queue, goal - passed, look)
+                passed = goal
+                told[name] = memory_of(worker.pid, "Rss")
+            told["1M PSS"] = memory_of(worker.pid, "Pss")
+        return told
+
+
+def read_records(folder: Path, numbers: Sequence[int]) -> int:
+    """When the first handler began, in nanoseconds; NotDoneOnceError unless each n was done once.
+
+    `numbers` has the jobs of each call that enqueued some.
+    """
+    records = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    told = [each for each in records if each["done"]]
+    done = Counter(n for each in told for n in each["done"])
+    missing = Counter(n for number in numbers for n in range(number))
+    again = done - missing
+    missing -= done
+    if missing or again:
+        raise NotDoneOnceError(
+            f"by the handlers' records {missing.total()} jobs were not done,"
+            f" {again.total()} done once too often"
+        )
+    return int(min(each["began"] for each in told))
+
+
+def count_idle_statements(contender: Contender, version: int | None, sizes: Sizes) -> float:
     """A minute, of a worker at rest, on a server of its own that counts statements."""
     counting = {"shared_preload_libraries": "pg_stat_statements", "autovacuum": "off"}
     with Server(version, counting | {"pg_stat_statements.track": "top"}) as server:
         server.run("create extension pg_stat_statements")
-        server.create_template("idle", queue.install)
-        idle = queue(server.create("idle_worker", "idle"))
+        server.create_template("idle", contender.install)
+        idle = contender.open(server.create("idle_worker", "idle"))
         try:
-            with idle.worker():
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                idle.worker(record=Path(folder)) as worker,
+            ):
                 # A job that passes shows that the worker is there.
                 idle.enqueue_bulk(1)
-                idle.await_drained(1)
+                idle.await_drained(1, patience(worker))
                 time.sleep(sizes.settling)
                 before = _statements(server)
                 time.sleep(sizes.idle)
@@ -202,14 +338,3 @@ def _statements(server: Server) -> int:
         " join pg_database on pg_database.oid = dbid where datname = 'idle_worker'"
     )
     return int(row[0])
-
-
-def _rate(number: int, call: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    call()
-    return number / (time.perf_counter() - began)
-
-
-def _repeat(call: Callable[[], object], number: int) -> None:
-    for _ in range(number):
-        call()

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
 
 from bench import claim
 from bench.queues import process
-from bench.queues.contract import NotDoneOnceError
+from bench.queues.contract import Contender, NotDoneOnceError
 from pyworker import deploy
 from pyworker.client import MAX_BATCH, Client, Limits, NewJob, connect
 
 SLOTS = 1000
 """Many are cheap: a claim takes as many jobs as there are free slots, a thousand at most."""
 
-PATIENCE = 300.0
-"""Seconds after which a drain has failed."""
+_CALL_SIZE = 8 << 20
+"""Bytes of payload in one call, about."""
 
 _LIMITS = Limits(statement_timeout=timedelta(minutes=5))
+
+_UNDONE = """
+select exists (select from queue.jobs where id between %s and %s and finished_at is null)
+"""
 
 _JOBS = """
 select count(*), count(*) filter (where status = 'succeeded' and attempt = 1)
@@ -31,16 +38,12 @@ _EVENTS = """
 select
   count(*),
   count(distinct job_id) filter (where event = 'claimed'),
-  count(distinct job_id) filter (where event = 'succeeded'),
-  extract(epoch from max(at) filter (where event = 'succeeded')
-    - min(at) filter (where event = 'claimed'))::float
+  count(distinct job_id) filter (where event = 'succeeded')
 from queue.job_events where job_id between %s and %s
 """
 
 
 class Rowlock:
-    name: ClassVar[str] = "rowlock"
-
     def __init__(self, url: str) -> None:
         self._url = url
         self._conn = connect(url, "bench", limits=_LIMITS)
@@ -48,46 +51,52 @@ class Rowlock:
         self._claimer = Client(connect(url, "bench-claims"))
         self._first, self._last = 0, 0
 
-    @staticmethod
-    def install(url: str) -> None:
-        deploy.migrate(url)
+    def enqueue_singly(self, number: int) -> float:
+        began = time.perf_counter()
+        for each in range(number):
+            self._client.enqueue("bench.nothing", {"n": each})
+        return time.perf_counter() - began
 
-    def enqueue(self, *, noted: bool = False) -> None:
-        self._client.enqueue("bench.note" if noted else "bench.nothing")
+    def enqueue(self, *, noted: bool = False) -> int:
+        self._client.enqueue("bench.note" if noted else "bench.nothing", {"n": 0})
+        return time.monotonic_ns()
 
-    def enqueue_bulk(self, number: int) -> None:
-        made = [
-            each.job_id
-            for start in range(0, number, MAX_BATCH)
-            for each in self._client.enqueue_many(
-                [NewJob(kind="bench.nothing")] * min(MAX_BATCH, number - start)
-            )
-        ]
+    def enqueue_bulk(self, number: int, size: int = 0) -> float:
+        padding = {"pad": "x" * size} if size else {}
+        batch = min(MAX_BATCH, max(_CALL_SIZE // max(size, 1), 1))
+        made: list[int] = []
+        began = time.perf_counter()
+        for start in range(0, number, batch):
+            jobs = [
+                NewJob(kind="bench.nothing", payload={"n": each, **padding})
+                for each in range(start, min(start + batch, number))
+            ]
+            made += [each.job_id for each in self._client.enqueue_many(jobs)]
+        took = time.perf_counter() - began
         self._first, self._last = min(made), max(made)
+        return took
 
-    def worker(self, notes: int | None = None) -> AbstractContextManager[Any]:
+    def worker(
+        self, notes: int | None = None, record: Path | None = None
+    ) -> AbstractContextManager[Any]:
         command = [sys.executable, "-m", "pyworker.cli", "worker"]
+        environment = {"ROWLOCK_DATABASE_URL": self._url, "BENCH_NOTES": str(notes or -1)}
         return process.running(
             [*command, "--app", "bench.queues.app:app", "--threads", str(SLOTS)],
-            {"ROWLOCK_DATABASE_URL": self._url, "ROWLOCK_BENCH_NOTES": str(notes or -1)},
+            environment | ({"BENCH_RECORD": str(record)} if record else {}),
             [] if notes is None else [notes],
         )
 
-    def await_drained(self, number: int) -> float:
+    def await_drained(self, number: int, look: Callable[[], object]) -> int:
         span = (self._first, self._last)
-        until = time.monotonic() + PATIENCE
         # The last to be claimed is asked for first: waiting costs the server next to nothing.
-        while not self._is_done(self._last) or self._ended(span)[1] < number:
-            if time.monotonic() > until:
-                raise NotDoneOnceError(
-                    f"{self._ended(span)[1]} of {number} jobs in {PATIENCE:.0f} s"
-                )
-            time.sleep(0.05)
+        while self._is_undone(self._last, self._last) or self._is_undone(*span):
+            look()
+            time.sleep(0.01)
+        ended = time.monotonic_ns()
 
-        jobs, done = self._ended(span)
-        row = self._conn.execute(_EVENTS, span).fetchone()
-        assert row is not None
-        events, claimed, succeeded, seconds = row
+        jobs, done = self._conn.execute(_JOBS, span).fetchone() or (0, 0)
+        events, claimed, succeeded = self._conn.execute(_EVENTS, span).fetchone() or (0, 0, 0)
         # Each was enqueued, claimed and completed, and there is no event besides.
         told = (jobs, done, claimed, succeeded, events)
         if told != (number, number, number, number, 3 * number):
@@ -95,18 +104,11 @@ class Rowlock:
                 f"of {number} jobs {jobs} are there, {done} succeeded at the first attempt;"
                 f" {claimed} were claimed, {succeeded} completed, in {events} events"
             )
-        return float(seconds)
+        return ended
 
-    def _is_done(self, job_id: int) -> bool:
-        row = self._conn.execute(
-            "select finished_at is not null from queue.jobs where id = %s", [job_id]
-        ).fetchone()
-        return row is not None and bool(row[0])
-
-    def _ended(self, span: tuple[int, int]) -> tuple[int, int]:
-        row = self._conn.execute(_JOBS, span).fetchone()
-        assert row is not None
-        return row[0], row[1]
+    def _is_undone(self, first: int, last: int) -> bool:
+        row = self._conn.execute(_UNDONE, [first, last]).fetchone()
+        return row is None or bool(row[0])
 
     def add_finished(self, number: int) -> None:
         claim.load(self._url, number, **claim.FINISHED)
@@ -123,6 +125,8 @@ class Rowlock:
         self._conn.execute("checkpoint")
 
     def time_claim(self) -> float:
+        """Milliseconds that the claim of a job due now takes; the job is then completed."""
+        self.enqueue()
         began = time.perf_counter()
         (found,) = self._claimer.claim("bench")
         took = (time.perf_counter() - began) * 1000
@@ -132,3 +136,12 @@ class Rowlock:
     def close(self) -> None:
         self._client.conn.close()
         self._claimer.conn.close()
+
+
+ROWLOCK = Contender(
+    name="rowlock",
+    open=Rowlock,
+    install=deploy.migrate,
+    prepare=lambda: importlib.metadata.version("rowlock"),
+    besides="EFGHIJK",
+)

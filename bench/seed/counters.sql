@@ -1,4 +1,4 @@
--- As _count_events makes them, with one pass for the hours and one for the minutes that are kept.
+-- As _count_events makes them, with one pass for the hours and one for the minutes that are kept, and in the order of time.
 create temporary table counted as
 select
   grain.name as grain,
@@ -17,6 +17,14 @@ from queue.job_events as event
 where event.at >= grain.since
 group by 1, 2, 3, 4, 5, 6, 7, 8;
 
+insert into counted
+select
+  'five_minutes', date_bin('5 minutes', counted.at, 'epoch'), counted.queue, counted.kind, counted.event, counted.from_status,
+  counted.to_status, counted.bucket, sum(counted.events), sum(counted.elapsed_seconds)
+from counted
+where counted.grain = 'minute'
+group by 2, 3, 4, 5, 6, 7, 8;
+
 insert into queue.rollups
 select counted.* from counted
 order by counted.at;
@@ -34,6 +42,7 @@ select
   counted.grain || '_of_all', counted.at, '', '', counted.event, counted.from_status, counted.to_status, counted.bucket,
   sum(counted.events), sum(counted.elapsed_seconds)
 from counted
-group by 1, 2, 5, 6, 7, 8;
+group by 1, 2, 5, 6, 7, 8
+order by 2;
 
 update queue.steps set cursor = pg_current_snapshot()::text where step = 'roll_up';

@@ -1,5 +1,5 @@
--- Counters out of the event stream: how many of each transition, and how long jobs waited or ran, by the minute, by the hour and in
--- all. Only the roll_up step writes them, and prune for what it removes: no enqueue or claim ever touches a counter.
+-- Counters out of the event stream: how many of each transition, and how long jobs waited or ran, by the minute, by five, by the hour
+-- and in all. Only the roll_up step writes them, and prune for what it removes: no enqueue or claim ever touches a counter.
 
 create table queue.rollups (
   grain text not null,
@@ -15,14 +15,18 @@ create table queue.rollups (
 
   primary key (grain, at, queue, kind, event, from_status, to_status, bucket),
   constraint grain_is_known
-    check (grain in ('minute', 'hour', 'ever', 'minute_of_all', 'hour_of_all')),
+    check (
+      grain in (
+        'minute', 'five_minutes', 'hour', 'ever', 'minute_of_all', 'five_minutes_of_all', 'hour_of_all'
+      )
+    ),
   constraint bucket_in_range check (bucket between 0 and 17)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
-comment on table queue.rollups is 'Transitions counted by minute, by hour and in all';
+comment on table queue.rollups is 'Transitions counted by minute, by five, by hour and in all';
 comment on column queue.rollups.grain is
   'Of all: every queue and kind in one, whose names are empty';
-comment on column queue.rollups.at is 'Start of the minute or hour; of ever, 1970';
+comment on column queue.rollups.at is 'Start of the minutes or hour; of ever, 1970';
 comment on column queue.rollups.from_status is 'Status before; empty for enqueued';
 comment on column queue.rollups.bucket is
   'Where elapsed falls among _bucket_bounds(): 1 to 17; 0 for events that have none';

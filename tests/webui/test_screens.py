@@ -139,6 +139,12 @@ def test_tabs_count_and_chips_remove(site: Site, viewer: Browser) -> None:
         "Succeeded": "1", "Dead": "1", "Cancelled": "1",
     }  # fmt: skip
 
+    page = viewer.get("/jobs?queue=default").text
+    assert dict(re.findall(r">(\w+) <span class=\"count\" title=\"([\d,]+)\"", page)) == counts
+    page = viewer.get("/jobs?queue=none").text
+    counts = dict(re.findall(r">(\w+) <span class=\"count\" title=\"([\d,]+)\"", page))
+    assert set(counts.values()) == {"0"}
+
     page = viewer.get("/jobs?status=failed&queue=default&q=payload.n:1 kind:pay").text
     assert "1 matches" in page
     assert 'href="/jobs?status=failed&amp;q=payload.n:1+kind:pay"' in page
@@ -187,11 +193,47 @@ def test_lists_stay_small_whatever_jobs_carry(site: Site, viewer: Browser) -> No
         site.queue.enqueue("pay", {"text": big})
     for _ in range(45):
         site.fail(error="long " * 3000)
+    job = {"kind": "orders.process_refund", "queue": "fulfilment.eu", "delay": "3 days"}
+    site.queue.enqueue_many([job] * 200)
     site.count()
-    for path in ("/", "/jobs", "/jobs?status=failed", "/dead", "/events", "/queues/default"):
+    for path in (
+        "/", "/jobs", "/jobs?size=200", "/jobs?status=failed", "/dead", "/events",
+        "/queues/default",
+    ):  # fmt: skip
         page = viewer.get(path)
         assert page.status_code == 200
         assert len(page.data) < 200_000, f"{path}: {len(page.data)} bytes"
+
+
+def test_of_many_queues_a_page_shows_some(site: Site, viewer: Browser) -> None:
+    site.queue.enqueue_many([{"kind": "pay", "queue": f"q{n:03}"} for n in range(101)])
+    site.conn.execute(
+        """
+        update queue.jobs
+        set created_at = created_at - interval '1 h', available_at = available_at - interval '1 h'
+        where queue > 'q080'
+        """
+    )
+
+    def rows(path: str) -> list[str]:
+        return re.findall(r'data-row="(q\d+)"', viewer.get(path).text)
+
+    assert rows("/") == [f"q{n:03}" for n in range(81, 101)], "those that wait longest"
+    assert "All queues" in viewer.get("/").text
+    assert rows("/queues") == [f"q{n:03}" for n in range(100)]
+    assert rows("/queues?page=2") == ["q100"]
+    assert 'href="/queues?page=2"' in viewer.get("/queues").text
+    assert "page 2 of 2, 101 queues" in viewer.get("/queues?page=2").text
+
+
+def test_the_overview_tells_of_workers_that_are_gone(site: Site, viewer: Browser) -> None:
+    site.queue.enqueue_many([{"kind": "pay"}] * 3)
+    site.queue.claim("w-1-a")
+    words = " ".join(re.sub(r"<[^>]+>", "", viewer.get("/").text).split())
+    assert "gone: worker w-1-a with 1 job in hand, taken back when its lease runs out." in words
+    site.queue.claim("w-2-b", max_jobs=2)
+    words = " ".join(re.sub(r"<[^>]+>", "", viewer.get("/").text).split())
+    assert "gone: 2 workers with 3 jobs in hand, taken back when their leases run out." in words
 
 
 def test_what_is_paused_says_who_and_why(site: Site, viewer: Browser) -> None:

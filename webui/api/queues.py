@@ -38,7 +38,7 @@ def show(queue: str) -> Response:
     """One queue."""
     arguments.query({})
     with acting() as client:
-        found = next((row for row in client.list_queues() if row.queue == queue), None)
+        found = next(iter(client.list_queues(queues=[queue])), None)
     if found is None:
         raise Refused(
             404, "no such queue is in use", hint="A queue is there while it has jobs or a policy."

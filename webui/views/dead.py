@@ -35,8 +35,8 @@ def groups() -> Response:
             datetime.now(UTC) - span if span else None,
             200,
         )
-        queues = client.list_queues(0)
-        last = client.list_jobs({"status": "failed"}, None, 1).rows
+        queues = [] if request.headers.get("X-Live") else client.list_queues(0)
+        last = [] if found else client.list_jobs({"status": "failed"}, None, 1).rows
     return page(
         "dead/groups.html",
         live="dead/_groups.html",

@@ -87,16 +87,26 @@ def index() -> Response:
     found: Page[JobSummary] = Page([], None)
     tabs: Sequence[Tab] = ()
     queues: Sequence[QueueStatus] = ()
+    queue: QueueStatus | None = None
     total: JobCount | None = None
     status = 200
     try:
         query = chosen.to_query()
         with reading() as client:
             found = client.list_jobs(query, cursor, size, backwards)
-            queues = client.list_queues(1000)
-            tabs = _tabs(client, chosen, queues)
+            # Only the filter's own queue is counted; a live part has no need of the others' names.
+            if name := chosen.get("queue"):
+                queue = next(iter(client.list_queues(queues=[name])), None)
+            tabs = _tabs(client, chosen, queue)
+            if not request.headers.get("X-Live"):
+                queues = client.list_queues(0)
             if chosen.without("status", "queue", "kind") and not cursor:
-                total = client.count_jobs(query)
+                # A page that did not fill has read what counting would.
+                total = (
+                    JobCount(len(found.rows), found.next_cursor is not None)
+                    if len(found.rows) < size and not backwards
+                    else client.count_jobs(query)
+                )
     except InvalidArgument as error:
         problem, status = error, 400
     except Unavailable as error:
@@ -113,10 +123,10 @@ def index() -> Response:
         sizes=_SIZES,
         cursor=cursor,
         found=found,
-        tabs=tabs or _tabs(None, chosen, ()),
+        tabs=tabs or _tabs(None, chosen, None),
         total=total,
         queues=queues,
-        paused=next((q for q in queues if q.paused and q.queue == chosen.get("queue")), None),
+        paused=queue if queue and queue.paused else None,
         problem=problem,
         slow=status == 503,
         # Fewer than fit, and yet more to come: the page ended where 10,000 rows were read.
@@ -128,11 +138,19 @@ def index() -> Response:
     )
 
 
-def _tabs(client: Client | None, chosen: Filter, queues: Sequence[QueueStatus]) -> list[Tab]:
-    """Counts come from the counters, or from the depth of the queues; a finer filter has none."""
+def _tabs(client: Client | None, chosen: Filter, of: QueueStatus | None) -> list[Tab]:
+    """Counts come from the counters, labels' from what waits; a finer filter has none."""
     finer = chosen.without("status", "label", "queue", "kind")
     queue, kind = chosen.get("queue"), chosen.get("kind")
-    of = [q for q in queues if not queue or q.queue == queue]
+    waiting: dict[str, tuple[int, bool]] = {}
+    if client is not None and not finer and not kind:
+        if not queue:
+            waiting = {
+                stat.name: (min(int(stat.value), 10_000), stat.capped) for stat in client.stats()
+            }
+        elif of is not None:
+            counts = {"ready": of.ready, "scheduled": of.scheduled, "retrying": of.retrying}
+            waiting = {name: (min(count, 1000), count > 1000) for name, count in counts.items()}
     tabs = []
     for name, place in TABS:
         jobs: int | None = None
@@ -142,8 +160,7 @@ def _tabs(client: Client | None, chosen: Filter, queues: Sequence[QueueStatus]) 
                 narrowed = {k: v for k, v in (("queue", queue), ("kind", kind)) if v}
                 jobs = client.count_jobs({**place, **narrowed}).jobs
             elif not kind:
-                each = [getattr(q, place["label"]) for q in of]
-                jobs, capped = sum(each), any(count > 1000 for count in each)
+                jobs, capped = waiting.get(place["label"], (0, False))
         tabs.append(Tab(name, place, jobs, capped, chosen.place == place))
     return tabs
 

@@ -14,6 +14,9 @@ from webui.pages import page, reading
 
 blueprint = Blueprint("overview", __name__)
 
+# Queues in the table; the others have their page.
+_MOST_QUEUES = 20
+
 # How far back, and how wide a slot of it is.
 RANGES = {
     "15m": (timedelta(minutes=15), timedelta(minutes=1)),
@@ -60,7 +63,7 @@ def show() -> Response:
     queue = request.args.get("queue") or None
     with reading() as client:
         stats = client.stats()
-        queues = client.list_queues(1000)
+        queues = client.list_queues(max_queues=_MOST_QUEUES)
         flow = client.throughput(since, None, resolution, queue)
         waits = client.latency(since, None, resolution, queue)
         failures = client.failure_groups(
@@ -78,6 +81,7 @@ def show() -> Response:
         ranges={name: url_for("overview.show", range=name, queue=queue) for name in RANGES},
         queue=queue,
         queues=queues,
+        are_all=len(queues) < _MOST_QUEUES,
         figures={(stat.name, stat.priority): stat for stat in stats},
         flow=flow,
         waits=waits,

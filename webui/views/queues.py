@@ -14,6 +14,9 @@ from webui.views.overview import RANGES, choose_range, flow_of, waits_of
 
 blueprint = Blueprint("queues", __name__)
 
+# Queues a page.
+_PAGE = 100
+
 # A policy's names, what they mean, and whether a value is a number rather than a duration.
 POLICY = (
     ("lease", "Lease", "how long a worker has before it must renew"),
@@ -32,10 +35,20 @@ POLICY = (
 
 @blueprint.get("/queues")
 def index() -> Response:
-    """Every queue with jobs or a policy."""
+    """Every queue with jobs or a policy, a hundred a page."""
+    number = forms.whole(request.args.get("page"), "page", 1, 10_000) or 1
     with reading() as client:
-        queues = client.list_queues(1000)
-    return page("queues/list.html", live="queues/_list.html", queues=queues)
+        names = [queue.queue for queue in client.list_queues(0)]
+        chosen = names[(number - 1) * _PAGE : number * _PAGE]
+        queues = client.list_queues(queues=chosen)
+    return page(
+        "queues/list.html",
+        live="queues/_list.html",
+        queues=queues,
+        number=number,
+        pages=-(-len(names) // _PAGE),
+        total=len(names),
+    )
 
 
 @blueprint.get("/queues/<name>")
@@ -46,7 +59,7 @@ def show(name: str) -> Response:
         policy = {setting.name: setting.value for setting in client.get_policy(name)}
         settings = {setting.name: setting.value for setting in client.get_settings()}
         queue = next(
-            (queue for queue in client.list_queues(1000) if queue.queue == name),
+            iter(client.list_queues(queues=[name])),
             QueueStatus(name, 0, 0, 0, 0, 0, None, False, None, None, None),
         )
         flow = client.throughput(since, None, resolution, name)

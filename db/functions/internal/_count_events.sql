@@ -51,7 +51,7 @@ begin
     )
     select
       grain.name,
-      coalesce(date_trunc(grain.unit, counted.at, 'UTC'), timestamptz 'epoch'),
+      coalesce(date_bin(grain.width, counted.at, timestamptz 'epoch'), timestamptz 'epoch'),
       case when grain.of_all then '' else counted.queue end,
       case when grain.of_all then '' else counted.kind end,
       counted.event,
@@ -63,12 +63,14 @@ begin
     from counted
       cross join (
         values
-          ('minute', 'minute', false),
-          ('hour', 'hour', false),
+          ('minute', interval '1 minute', false),
+          ('five_minutes', '5 minutes', false),
+          ('hour', '1 hour', false),
           ('ever', null, false),
-          ('minute_of_all', 'minute', true),
-          ('hour_of_all', 'hour', true)
-      ) as grain (name, unit, of_all)
+          ('minute_of_all', '1 minute', true),
+          ('five_minutes_of_all', '5 minutes', true),
+          ('hour_of_all', '1 hour', true)
+      ) as grain (name, width, of_all)
     group by 1, 2, 3, 4, 5, 6, 7, 8
     on conflict (grain, at, queue, kind, event, from_status, to_status, bucket) do update
     set events = rollup.events + excluded.events,

@@ -1,6 +1,6 @@
--- queue._counters: the rollups by minute or hour of a stretch of time, of one queue or kind or of all
+-- queue._counters: the rollups of one grain of a stretch of time, of one queue or kind or of all
 --
--- Of all, one row stands for every queue and kind. Each minute or hour is a probe of its own, so that the rows of other queues are
+-- Of all, one row stands for every queue and kind. Each of its slots is a probe of its own, so that the rows of other queues are
 -- not read; which queues have a kind, the counts in all know. Callers turn sequential scans off.
 create or replace function queue._counters(
   p_grain text,
@@ -27,11 +27,16 @@ as $$
               and ever.at = timestamptz 'epoch'
               and ever.kind = p_kind
           )
-        end as queues
+        end as queues,
+        case p_grain
+          when 'minute' then interval '1 minute'
+          when 'five_minutes' then '5 minutes'
+          when 'hour' then '1 hour'
+        end as width
     ) as asked
     cross join unnest(asked.queues) as named (queue)
     cross join generate_series(
-      date_trunc(p_grain, p_since, 'UTC'), p_until - interval '1 microsecond', ('1 ' || p_grain)::interval
+      date_bin(asked.width, p_since, timestamptz 'epoch'), p_until - interval '1 microsecond', asked.width
     ) as slot (at)
     cross join lateral (
       select counted.*

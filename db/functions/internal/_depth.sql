@@ -4,16 +4,20 @@ returns table (queue text, kind text, status text, jobs bigint)
 language sql
 stable
 as $$
-  select rollup.queue, rollup.kind, moved.status, sum(moved.jobs)::bigint
-  from queue.rollups as rollup
+  select change.queue, change.kind, moved.status, sum(moved.jobs)::bigint
+  from (
+      select rollup.queue, rollup.kind, rollup.from_status, rollup.to_status, sum(rollup.events) as events
+      from queue.rollups as rollup
+      where rollup.grain = 'ever'
+        and rollup.at = timestamptz 'epoch'
+        and rollup.to_status <> rollup.from_status
+      group by 1, 2, 3, 4
+    ) as change
     cross join lateral (
-      values (rollup.to_status, rollup.events), (rollup.from_status, -rollup.events)
+      values (change.to_status, change.events), (change.from_status, -change.events)
     ) as moved (status, jobs)
-  where rollup.grain = 'ever'
-    and rollup.at = timestamptz 'epoch'
-    and rollup.to_status <> rollup.from_status
-    and moved.status not in ('', 'gone')
-  group by rollup.queue, rollup.kind, moved.status
+  where moved.status not in ('', 'gone')
+  group by change.queue, change.kind, moved.status
   having sum(moved.jobs) > 0;
 $$;
 

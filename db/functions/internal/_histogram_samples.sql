@@ -1,4 +1,7 @@
 -- queue._histogram_samples: waiting and running times as Prometheus' cumulative histograms, for metrics
+--
+-- By queue and kind while there are no more than 200 pairs of them; else by queue, and with more than 200 queues of all together. Of a
+-- queue or kind that was there once the counters stay, so this changes once and never back. Sorting by bytes is much the cheaper.
 create or replace function queue._histogram_samples()
 returns table (
   place integer,
@@ -6,24 +9,44 @@ returns table (
   type text,
   help text,
   name text,
-  labels jsonb,
+  queue text,
+  kind text,
+  extra text,
+  outcome text,
+  le text,
   value double precision,
   bucket integer
 )
 language sql
 stable
 as $$
-  with timed as (
+  with ended as (
     select
-      rollup.queue, rollup.kind,
-      case rollup.event when 'claimed' then '' when 'succeeded' then 'succeeded' else 'failed' end as outcome,
+      rollup.queue collate "C" as queue, rollup.kind collate "C" as kind,
+      case rollup.event when 'claimed' then '' when 'succeeded' then 'succeeded' else 'failed' end collate "C" as outcome,
       rollup.bucket,
-      sum(rollup.events) as events,
+      sum(rollup.events)::double precision as events,
       sum(rollup.elapsed_seconds) as seconds
     from queue.rollups as rollup
     where rollup.grain = 'ever'
       and rollup.event in ('claimed', 'succeeded', 'failed', 'retry_scheduled')
       and rollup.bucket > 0
+    group by 1, 2, 3, 4
+  ),
+  pairs as (
+    select count(*) <= 200 as are_few, count(distinct pair.queue) <= 200 as have_few_queues
+    from (select distinct ended.queue, ended.kind from ended) as pair
+  ),
+  timed as materialized (
+    select
+      case when pairs.have_few_queues then ended.queue else '' end as queue,
+      case when pairs.are_few then ended.kind else '' end as kind,
+      ended.outcome,
+      ended.bucket,
+      sum(ended.events) as events,
+      sum(ended.seconds) as seconds
+    from ended
+      cross join pairs
     group by 1, 2, 3, 4
   ),
   series as (
@@ -33,33 +56,31 @@ as $$
   ),
   sample as (
     select
-      series.queue, series.kind, series.outcome, '_bucket' as suffix,
-      coalesce((queue._bucket_bounds())[bound.bucket + 1]::text, '+Inf') as le,
+      series.queue, series.kind, series.outcome, '_bucket' as suffix, bound.le,
       sum(coalesce(timed.events, 0)) over (
         partition by series.queue, series.kind, series.outcome order by bound.bucket
-      )::double precision as value,
+      ) as value,
       bound.bucket
     from series
-      cross join generate_series(1, 17) as bound (bucket)
+      cross join (
+        select below.bucket, coalesce((queue._bucket_bounds())[below.bucket + 1]::text, '+Inf') as le
+        from generate_series(1, 17) as below (bucket)
+      ) as bound
       left join timed
         on timed.queue = series.queue
         and timed.kind = series.kind
         and timed.outcome = series.outcome
         and timed.bucket = bound.bucket
     union all
-    select series.queue, series.kind, series.outcome, whole.suffix, null, whole.value, whole.place
+    select series.queue, series.kind, series.outcome, whole.suffix, null, whole.value, null
     from series
       cross join lateral (
-        values ('_count', series.events::double precision, 18), ('_sum', series.seconds, 19)
-      ) as whole (suffix, value, place)
+        values ('_count', series.events), ('_sum', series.seconds)
+      ) as whole (suffix, value)
   )
   select
     said.place, said.family, 'histogram', said.help, said.family || sample.suffix,
-    jsonb_strip_nulls(
-      jsonb_build_object(
-        'queue', sample.queue, 'kind', sample.kind, 'outcome', nullif(sample.outcome, ''), 'le', sample.le
-      )
-    ),
+    nullif(sample.queue, ''), nullif(sample.kind, ''), 'outcome', nullif(sample.outcome, ''), sample.le,
     sample.value, sample.bucket
   from sample
     join (

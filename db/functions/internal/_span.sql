@@ -25,8 +25,9 @@ begin
   end if;
 
   grain := case
-    when since >= v_now - interval '25 hours' and resolution < interval '1 hour' then 'minute'
-    else 'hour'
+    when since < v_now - interval '25 hours' or resolution >= interval '1 hour' then 'hour'
+    when extract(epoch from resolution) % 300 = 0 then 'five_minutes'
+    else 'minute'
   end;
   if grain = 'hour' then
     resolution := greatest(resolution, interval '1 hour');

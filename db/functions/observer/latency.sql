@@ -24,6 +24,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_span record;
@@ -65,7 +66,7 @@ begin
           * (fraction.value * summed.total - (summed.up_to - summed.events)) / summed.events
           as seconds
       from summed
-        cross join (values (0.5), (0.95), (0.99)) as fraction (value)
+        cross join (values (0.5::double precision), (0.95), (0.99)) as fraction (value)
         cross join (select queue._bucket_bounds()) as bounds (of)
       where summed.up_to >= fraction.value * summed.total
         and summed.up_to - summed.events < fraction.value * summed.total

@@ -1,10 +1,15 @@
--- queue.list_queues: every queue in use, with how much waits in it
+-- queue.list_queues: every queue in use, or some of them, with how much waits in it
 --
 -- ready: due; scheduled: due later; retrying: due later, after a failure; running; failed. Each count stops one after count_to (0 to 10,000),
 -- that of failed jobs at the last 10,001 to fail of all queues together: how long this takes is how much it counts. Where a multitude
--- is retrying, ten times count_to and 10,000 at most, scheduled are those among as many that wait.
--- oldest_ready_age is how long the first job of the line has been due. RL400 when count_to is out of range.
-create or replace function queue.list_queues(count_to integer default 10000)
+-- is retrying, ten times count_to and 10,000 at most, scheduled are those among the first twice count_to that wait.
+-- oldest_ready_age is how long the first job of the line has been due. queues narrows to these; of more than max_queues (from 1) those
+-- are returned whose first job has waited longest. In the order of their names. RL400 when a number is out of range.
+create or replace function queue.list_queues(
+  count_to integer default 1000,
+  queues text[] default null,
+  max_queues integer default null
+)
 returns table (
   queue text,
   ready integer,
@@ -32,6 +37,9 @@ declare
   v_multitude integer;
 begin
   perform queue._check_number('count_to', list_queues.count_to, 0, 10000);
+  if list_queues.max_queues is not null then
+    perform queue._check_number('max_queues', list_queues.max_queues, 1, 1000000);
+  end if;
   v_most := list_queues.count_to + 1;
   v_multitude := least(10 * v_most, 10001);
 
@@ -47,40 +55,48 @@ begin
         ) as recent
       group by recent.queue
     ),
+    named as (
+      select in_use.queue from queue._queues() as in_use
+      union
+      select dead.queue from dead
+    ),
     line as materialized (
       select level.queue, array_agg(level.priority) as priorities, min(level.first_at) as first_at
       from queue._levels() as level
       group by level.queue
     ),
-    named as (
-      select in_use.queue from queue._queues() as in_use
-      union
-      select dead.queue from dead
+    chosen as materialized (
+      select named.queue, line.priorities, case when line.first_at <= v_now then line.first_at end as first_at
+      from named
+        left join line on line.queue = named.queue
+      where list_queues.queues is null
+        or named.queue = any (list_queues.queues)
+      order by 3, 1
+      limit list_queues.max_queues
     )
     select
-      named.queue,
+      chosen.queue,
       due.ready,
       later.scheduled,
       least(failed_before.retrying, v_most),
       held.running,
       least(coalesce(dead.failed, 0), v_most),
-      case when line.first_at <= v_now then v_now - line.first_at end,
+      v_now - chosen.first_at,
       policy.queue is not null,
       policy.paused_by,
       policy.pause_reason,
       policy.paused_until
-    from named
-      left join line on line.queue = named.queue
+    from chosen
       cross join lateral (
         select count(*)::integer as ready
         from (
             select
-            from unnest(line.priorities) as level (priority)
+            from unnest(chosen.priorities) as level (priority)
               cross join lateral (
                 select
                 from queue.jobs as job
                 where job.status = 'queued'
-                  and job.queue = named.queue
+                  and job.queue = chosen.queue
                   and job.priority = level.priority
                   and job.available_at <= v_now
                 limit v_most
@@ -95,7 +111,7 @@ begin
             from queue.jobs as job
             where job.status = 'queued'
               and job.error_type is not null
-              and job.queue = named.queue
+              and job.queue = chosen.queue
               and job.available_at > v_now
             limit v_multitude
           ) as counted
@@ -108,12 +124,12 @@ begin
                 select count(*)::integer - failed_before.retrying
                 from (
                     select
-                    from unnest(line.priorities) as level (priority)
+                    from unnest(chosen.priorities) as level (priority)
                       cross join lateral (
                         select
                         from queue.jobs as job
                         where job.status = 'queued'
-                          and job.queue = named.queue
+                          and job.queue = chosen.queue
                           and job.priority = level.priority
                           and job.available_at > v_now
                         limit v_most + failed_before.retrying
@@ -121,22 +137,22 @@ begin
                     limit v_most + failed_before.retrying
                   ) as waiting
               )
-            -- Too many wait for another attempt to tell them from the others by their number.
+            -- Too many wait for another attempt to tell them from the others by their number: the rows say it.
             else (
               select least(count(*), v_most)::integer
               from (
                   select waiting.error_type
-                  from unnest(line.priorities) as level (priority)
+                  from unnest(chosen.priorities) as level (priority)
                     cross join lateral (
                       select job.error_type
                       from queue.jobs as job
                       where job.status = 'queued'
-                        and job.queue = named.queue
+                        and job.queue = chosen.queue
                         and job.priority = level.priority
                         and job.available_at > v_now
-                      limit v_multitude + v_most
+                      limit 2 * v_most
                     ) as waiting
-                  limit v_multitude + v_most
+                  limit 2 * v_most
                 ) as waiting
               where waiting.error_type is null
             )
@@ -148,16 +164,16 @@ begin
             select
             from queue.jobs as job
             where job.status = 'running'
-              and job.queue = named.queue
+              and job.queue = chosen.queue
             limit v_most
           ) as counted
       ) as held
-      left join dead on dead.queue = named.queue
+      left join dead on dead.queue = chosen.queue
       left join queue.policies as policy
-        on policy.queue = named.queue
+        on policy.queue = chosen.queue
         and policy.paused_at is not null
         and coalesce(policy.paused_until > v_now, true)
-    order by named.queue;
+    order by chosen.queue;
 end;
 $$;
 

@@ -2,6 +2,7 @@
 --
 -- type is counter, gauge or histogram; a histogram's rows are its _bucket, _sum and _count samples, name says which. labels is a JSON object of
 -- strings. Counters and histograms are exact as of the last roll_up and never go back; scrape one place, they are the database's.
+-- rowlock_queue_jobs stops at 1,001 a queue and label, sooner with more than 100 queues: about 100,000 jobs are counted of each label.
 create or replace function queue.metrics()
 returns table (family text, type text, help text, name text, labels jsonb, value double precision)
 language plpgsql
@@ -9,28 +10,65 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_count_to integer := (
+    select least(1000, 100000 / greatest(count(*), 1)) from queue._queues() as in_use
+  );
 begin
   return query
     with total as materialized (
       select
-        rollup.queue, rollup.kind, rollup.event, rollup.from_status, rollup.to_status, rollup.bucket,
-        rollup.events, rollup.elapsed_seconds
+        rollup.queue, rollup.kind, rollup.event, rollup.from_status, rollup.to_status,
+        sum(rollup.events)::double precision as events
       from queue.rollups as rollup
       where rollup.grain = 'ever'
-    ),
-    labelled as (
-      select total.*, jsonb_build_object('queue', total.queue, 'kind', total.kind) as label
-      from total
+      group by 1, 2, 3, 4, 5
     ),
     listed as materialized (
-      select item.* from queue.list_queues() as item
+      select item.* from queue.list_queues(v_count_to) as item
+    ),
+    -- By kind; extra is the label that only some families have.
+    counter as (
+      select
+        counted.place, total.queue, total.kind, counted.extra, counted.extra_value, sum(total.events) as value
+      from total
+        cross join lateral (
+          values
+            (20, total.event = 'enqueued', null, null),
+            (
+              21,
+              total.to_status in ('succeeded', 'failed', 'cancelled')
+              and total.from_status in ('queued', 'running'),
+              'outcome', total.to_status
+            ),
+            (
+              22, total.from_status = 'running' and total.to_status <> 'running', 'result',
+              case total.event
+                when 'succeeded' then 'success'
+                when 'retry_scheduled' then 'error'
+                when 'failed' then 'error'
+                when 'timed_out' then 'timeout'
+                else total.event
+              end
+            ),
+            (23, total.event = 'retry_scheduled', null, null),
+            (24, total.event = 'retried', null, null),
+            (25, total.event in ('lease_expired', 'timed_out'), null, null)
+        ) as counted (place, counts, extra, extra_value)
+      where counted.counts
+      group by 1, 2, 3, 4, 5
     ),
     sample as (
       select
-        10 as place, 'rowlock_queue_jobs' as family, 'gauge' as type,
-        'Jobs by queue and label; a count stops at 10001' as help, 'rowlock_queue_jobs' as name,
-        jsonb_build_object('queue', listed.queue, 'label', counted.label) as labels,
-        counted.jobs::double precision as value, null::integer as bucket
+        9 as place, 'rowlock_jobs' as family, 'gauge' as type, 'Jobs by queue and status' as help,
+        'rowlock_jobs' as name, depth.queue, null as kind, 'status' as extra, depth.status as extra_value,
+        null as le, sum(depth.jobs)::double precision as value, null::integer as bucket
+      from queue._depth() as depth
+      group by depth.queue, depth.status
+      union all
+      select
+        10, 'rowlock_queue_jobs', 'gauge', 'Jobs by queue and label; a count stops at ' || v_count_to + 1,
+        'rowlock_queue_jobs', listed.queue, null, 'label', counted.label, null, counted.jobs, null
       from listed
         cross join lateral (
           values
@@ -44,69 +82,28 @@ begin
       select
         11, 'rowlock_queue_oldest_ready_age_seconds', 'gauge',
         'How long the first ready job has been due', 'rowlock_queue_oldest_ready_age_seconds',
-        jsonb_build_object('queue', listed.queue),
+        listed.queue, null, null, null, null,
         coalesce(extract(epoch from listed.oldest_ready_age), 0)::double precision, null
       from listed
       union all
       select
         12, 'rowlock_queue_paused', 'gauge', 'Whether the queue is paused', 'rowlock_queue_paused',
-        jsonb_build_object('queue', listed.queue), listed.paused::integer, null
+        listed.queue, null, null, null, null, listed.paused::integer, null
       from listed
       union all
       select
-        20, 'rowlock_jobs_enqueued_total', 'counter', 'Jobs created', 'rowlock_jobs_enqueued_total',
-        labelled.label, sum(labelled.events)::double precision, null
-      from labelled
-      where labelled.event = 'enqueued'
-      group by labelled.label
-      union all
-      select
-        21, 'rowlock_jobs_finished_total', 'counter', 'Jobs ended, by how', 'rowlock_jobs_finished_total',
-        labelled.label || jsonb_build_object('outcome', labelled.to_status),
-        sum(labelled.events)::double precision, null
-      from labelled
-      where labelled.to_status in ('succeeded', 'failed', 'cancelled')
-        and labelled.from_status in ('queued', 'running')
-      group by labelled.label, labelled.to_status
-      union all
-      select
-        22, 'rowlock_attempts_total', 'counter', 'Claims ended, by how', 'rowlock_attempts_total',
-        labelled.label || jsonb_build_object(
-          'result',
-          case labelled.event
-            when 'succeeded' then 'success'
-            when 'retry_scheduled' then 'error'
-            when 'failed' then 'error'
-            when 'timed_out' then 'timeout'
-            else labelled.event
-          end
-        ),
-        sum(labelled.events)::double precision, null
-      from labelled
-      where labelled.from_status = 'running'
-        and labelled.to_status <> 'running'
-      group by labelled.label, 6
-      union all
-      select
-        23, 'rowlock_retries_total', 'counter', 'Failures queued again', 'rowlock_retries_total',
-        labelled.label, sum(labelled.events)::double precision, null
-      from labelled
-      where labelled.event = 'retry_scheduled'
-      group by labelled.label
-      union all
-      select
-        24, 'rowlock_manual_retries_total', 'counter', 'Jobs that an operator queued again',
-        'rowlock_manual_retries_total', labelled.label, sum(labelled.events)::double precision, null
-      from labelled
-      where labelled.event = 'retried'
-      group by labelled.label
-      union all
-      select
-        25, 'rowlock_leases_expired_total', 'counter', 'Claims taken away by the reaper',
-        'rowlock_leases_expired_total', labelled.label, sum(labelled.events)::double precision, null
-      from labelled
-      where labelled.event in ('lease_expired', 'timed_out')
-      group by labelled.label
+        counter.place, told.family, 'counter', told.help, told.family, counter.queue, counter.kind, counter.extra,
+        counter.extra_value, null, counter.value, null
+      from counter
+        join (
+          values
+            (20, 'rowlock_jobs_enqueued_total', 'Jobs created'),
+            (21, 'rowlock_jobs_finished_total', 'Jobs ended, by how'),
+            (22, 'rowlock_attempts_total', 'Claims ended, by how'),
+            (23, 'rowlock_retries_total', 'Failures queued again'),
+            (24, 'rowlock_manual_retries_total', 'Jobs that an operator queued again'),
+            (25, 'rowlock_leases_expired_total', 'Claims taken away by the reaper')
+        ) as told (place, family, help) on told.place = counter.place
       union all
       select timed.*
       from queue._histogram_samples() as timed
@@ -114,37 +111,45 @@ begin
       select
         50, 'rowlock_maintenance_last_success_timestamp_seconds', 'gauge',
         'When the step last succeeded', 'rowlock_maintenance_last_success_timestamp_seconds',
-        jsonb_build_object('step', step.step),
+        null, null, 'step', step.step, null,
         coalesce(extract(epoch from step.finished_at), 0)::double precision, null
       from queue.steps as step
       union all
       select
-        51, 'rowlock_workers', 'gauge', 'Workers by state', 'rowlock_workers',
-        jsonb_build_object('state', state.name),
-        (select count(*) from queue.list_workers() as worker where worker.state = state.name), null
+        51, 'rowlock_workers', 'gauge', 'Workers by state', 'rowlock_workers', null, null, 'state', state.name, null,
+        count(worker.state), null
       from (values ('live'), ('gone')) as state (name)
+        left join queue.list_workers() as worker on worker.state = state.name
+      group by state.name
       union all
       select
-        60, 'rowlock_table_bytes', 'gauge', 'Size with indexes', 'rowlock_table_bytes',
-        jsonb_build_object('table', 'jobs'),
+        60, 'rowlock_table_bytes', 'gauge', 'Size with indexes', 'rowlock_table_bytes', null, null, 'table', 'jobs', null,
         pg_total_relation_size('queue.jobs'::regclass)::double precision, null
       union all
       select
         61, 'rowlock_table_dead_rows', 'gauge', 'Dead rows that vacuum has not removed',
-        'rowlock_table_dead_rows', jsonb_build_object('table', 'jobs'),
+        'rowlock_table_dead_rows', null, null, 'table', 'jobs', null,
         coalesce(pg_stat_get_dead_tuples('queue.jobs'::regclass), 0)::double precision, null
       union all
       select
         62, 'rowlock_oldest_xmin_age_transactions', 'gauge',
         'Transactions since the oldest snapshot that any session holds',
-        'rowlock_oldest_xmin_age_transactions', '{}',
+        'rowlock_oldest_xmin_age_transactions', null, null, null, null, null,
         coalesce((select max(age(session.backend_xmin)) from pg_stat_activity as session), 0), null
     )
-    select sample.family, sample.type, sample.help, sample.name, sample.labels, sample.value
+    select
+      sample.family, sample.type, sample.help, sample.name,
+      jsonb_strip_nulls(
+        jsonb_build_object(
+          'queue', sample.queue, 'kind', sample.kind, coalesce(sample.extra, 'outcome'), sample.extra_value,
+          'le', sample.le
+        )
+      ),
+      sample.value
     from sample
     order by
-      sample.place, sample.labels ->> 'queue', sample.labels ->> 'kind', sample.labels ->> 'outcome',
-      sample.name, sample.bucket, sample.labels::text;
+      sample.place, sample.queue collate "C", sample.kind collate "C", sample.extra_value collate "C",
+      sample.name collate "C", sample.bucket;
 end;
 $$;
 

@@ -1,7 +1,7 @@
 -- queue.stats: the whole in a few numbers
 --
 -- name: ready, scheduled, retrying, running, failed (of all queues together; capped says that the count stopped at 10,001, so there may be
--- more; where so many are retrying, scheduled are those among the first 11,001 that wait), paused_queues, oldest_ready_seconds; the last
+-- more; where so many are retrying, scheduled are those among the first 2,000 that wait), paused_queues, oldest_ready_seconds; the last
 -- also for each priority that has a ready job, since strict priority starves the lower ones.
 create or replace function queue.stats()
 returns table (name text, priority integer, value numeric, capped boolean)
@@ -37,7 +37,7 @@ begin
           limit 10001
         ) as counted
     )
-    select counted.name, null::integer, counted.jobs::numeric, 
+    select counted.name, null::integer, counted.jobs::numeric,
       counted.name <> 'paused_queues' and counted.jobs >= 10001
       or counted.name = 'scheduled' and (select failed_before.jobs from failed_before) >= 10001
     from (
@@ -78,9 +78,9 @@ begin
                     limit 10001 + failed_before.jobs
                   ) as waiting
               )
-            -- Too many wait for another attempt to tell them from the others by their number.
+            -- Too many wait for another attempt to tell them from the others by their number: the rows say it.
             else (
-              select least(count(*), 10001)
+              select count(*)
               from (
                   select waiting.error_type
                   from level
@@ -91,9 +91,9 @@ begin
                         and job.queue = level.queue
                         and job.priority = level.priority
                         and job.available_at > v_now
-                      limit 11001
+                      limit 2000
                     ) as waiting
-                  limit 11001
+                  limit 2000
                 ) as waiting
               where waiting.error_type is null
             )
@@ -112,22 +112,22 @@ begin
         from queue.policies as policy
         where policy.paused_at is not null
           and coalesce(policy.paused_until > v_now, true)
-      ) as counted;
-
-  return query
-    with oldest as (
-      select level.priority::integer, min(level.first_at) as available_at
-      from queue._levels() as level
-      where level.first_at <= v_now
-      group by grouping sets ((), (level.priority::integer))
-    )
-    select
-      'oldest_ready_seconds',
-      oldest.priority,
-      coalesce(extract(epoch from v_now - oldest.available_at), 0)::numeric,
-      false
-    from oldest
-    order by oldest.priority nulls first;
+      ) as counted
+    union all
+    (
+      select
+        'oldest_ready_seconds',
+        oldest.priority,
+        coalesce(extract(epoch from v_now - oldest.available_at), 0)::numeric,
+        false
+      from (
+          select level.priority::integer as priority, min(level.first_at) as available_at
+          from level
+          where level.first_at <= v_now
+          group by grouping sets ((), (level.priority::integer))
+        ) as oldest
+      order by oldest.priority nulls first
+    );
 end;
 $$;
 

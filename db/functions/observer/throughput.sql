@@ -1,7 +1,7 @@
 -- queue.throughput: how many jobs came, started and ended, per span of time
 --
 -- From since (an hour ago when null) until until (now), a row each resolution (a minute to a day; at most 1,000 rows, else RL400), those with nothing
--- included, of one queue or kind or of all. By the minute for the last day, by the hour beyond. expired counts lost leases and timeouts,
+-- included, of one queue or kind or of all. From minutes or five of them for the last day, from hours beyond. expired counts lost leases and timeouts,
 -- retried what failed and was queued again.
 create or replace function queue.throughput(
   since timestamptz default null,
@@ -26,6 +26,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_span record;

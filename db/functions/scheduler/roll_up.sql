@@ -1,7 +1,7 @@
 -- queue.roll_up: counts the events that have committed since it last ran, each exactly once
 --
 -- Its cursor is a snapshot, as read_events' is, and moves in the transaction of the counters; one caller at a time, others pass by. Takes
--- max_transactions (1 to 1,000,000) transactions' events at most; more: call again. Minutes are kept for 25 hours, hours for 92 days.
+-- max_transactions (1 to 1,000,000) transactions' events at most; more: call again. Minutes, by one and by five, are kept for 25 hours, hours for 92 days.
 create or replace function queue.roll_up(max_transactions integer default 100000)
 returns table (counted bigint, more boolean)
 language plpgsql
@@ -54,7 +54,7 @@ begin
     and step.cursor <> v_new::text;
 
   delete from queue.rollups as rollup
-  where rollup.grain in ('minute', 'minute_of_all')
+  where rollup.grain in ('minute', 'five_minutes', 'minute_of_all', 'five_minutes_of_all')
     and rollup.at < v_now - interval '25 hours';
 
   delete from queue.rollups as rollup

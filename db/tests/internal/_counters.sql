@@ -9,7 +9,7 @@ from (values (timestamptz '2026-01-02 10:00Z'), ('2026-01-02 11:00Z')) as hour (
   cross join (
     values
       ('minute', 'a', 'k', 1, interval '30 min'), ('minute', 'b', 'k', 2, '30 min'), ('minute', 'b', 'l', 4, '30 min'),
-      ('minute', 'b', 'l', 4, '59 min'), ('minute_of_all', '', '', 7, '30 min'), ('minute_of_all', '', '', 4, '59 min'),
+      ('minute', 'b', 'l', 4, '59 min'), ('five_minutes', 'b', 'l', 4, '55 min'), ('minute_of_all', '', '', 7, '30 min'), ('minute_of_all', '', '', 4, '59 min'),
       ('hour', 'a', 'k', 1, '0'), ('hour', 'b', 'k', 2, '0'), ('hour', 'b', 'l', 8, '0'), ('hour_of_all', '', '', 11, '0')
   ) as counted (grain, queue, kind, events, past);
 insert into queue.rollups
@@ -34,6 +34,10 @@ select results_eq(
 select results_eq(
   $$ execute counted('minute', '2026-01-02 10:30:30Z', '2026-01-02 10:59:01Z', 'b', 'l') $$,
   $$ values ('10:30 bl4, 10:59 bl4') $$, 'Minutes are read by the minute'
+);
+select results_eq(
+  $$ execute counted('five_minutes', '2026-01-02 10:57Z', '2026-01-02 11:58Z', 'b', null) $$,
+  $$ values ('10:55 bl4, 11:55 bl4') $$, 'Or by five'
 );
 select results_eq(
   $$ execute counted('hour', '2026-01-02 11:00Z', '2026-01-02 12:00Z', null, 'k') $$,

@@ -54,7 +54,7 @@ select
 from unnest('{queued,running,failed,later,succeeded}'::text[]) as many (status), generate_series(1, 10100);
 create temp table reads as select queue_tests.rows_read() as rows;
 select results_eq(
-  $$ select ready, scheduled, running, failed from queue.list_queues() where queue = 'many' $$,
+  $$ select ready, scheduled, running, failed from queue.list_queues(10000) where queue = 'many' $$,
   $$ values (10001, 10001, 10001, 10001) $$,
   'Each count stops at 10,001'
 );
@@ -63,6 +63,11 @@ select cmp_ok(
   'It reads what it counts, and no finished job'
 );
 
+select results_eq(
+  $$ select ready, scheduled, running, failed from queue.list_queues() where queue = 'many' $$,
+  $$ values (1001, 1001, 1001, 1001) $$,
+  'Unless told otherwise at 1,001'
+);
 select results_eq(
   $$ select ready, scheduled, running, failed from queue.list_queues(20) where queue = 'many' $$,
   $$ values (21, 21, 21, 21) $$,
@@ -84,6 +89,27 @@ select results_eq(
   $$ values (0, 1, 1), (2, 3, 3), (4, 3, 5), (6, 3, 7), (8, 3, 9), (10, 3, 11) $$,
   'Whatever it stops at, what waits for another attempt is not taken for scheduled'
 );
+
+select results_eq(
+  $$ select queue, ready, paused from queue.list_queues(queues => '{planned,nothing,busy}') $$,
+  $$ values ('busy', 6, true), ('planned', 0, false) $$,
+  'Some of them, when they are named'
+);
+select is_empty($$ select * from queue.list_queues(queues => '{}') $$, 'Of none there is none');
+select queue_tests.enqueue_one('k', 'older');
+select queue_tests.age(id, '20 min') from queue.jobs where queue = 'older';
+select results_eq(
+  $$ select queue from queue.list_queues(max_queues => 2) $$,
+  $$ values ('busy'), ('older') $$,
+  'Or as many as are wanted: those whose first job has waited longest'
+);
+select results_eq(
+  $$ select queue from queue.list_queues(queues => '{planned,busy,ended}', max_queues => 2) $$,
+  $$ values ('busy'), ('ended') $$,
+  'Where nothing waits they go by their names'
+);
+select throws_ok('select queue.list_queues(max_queues => 0)', 'RL400', null, 'At least one');
+
 select throws_ok('select queue.list_queues(10001)', 'RL400', null, 'It counts to 10,000 at most');
 select throws_ok('select queue.list_queues(2147483647)', 'RL400', null, 'However much more is asked for');
 select throws_ok('select queue.list_queues(-1)', 'RL400', null, 'And not to less than nothing');

@@ -18,6 +18,11 @@ select results_eq($$ execute value('rowlock_attempts_total', '{"result": "timeou
 select results_eq($$ execute value('rowlock_leases_expired_total', '{}') $$, 'values (1::double precision)', 'Lost leases are counted');
 select results_eq($$ execute value('rowlock_queue_jobs', '{"queue": "q", "label": "ready"}') $$, 'values (1::double precision)', 'What waits now is a gauge from the rows');
 select results_eq(
+  $$ select labels ->> 'status', value from sample where name = 'rowlock_jobs' order by place $$,
+  $$ values ('failed', 1::double precision), ('queued', 6), ('running', 1), ('succeeded', 2) $$,
+  'All there are, by status, is what came less what left'
+);
+select results_eq(
   $$
     select labels ->> 'le', value from sample
     where name = 'rowlock_job_wait_seconds_bucket' and labels ->> 'le' in ('0.005', '0.01', '3600', '+Inf')
@@ -49,6 +54,37 @@ select is(
   (select count(*)::integer from sample where name = 'rowlock_maintenance_last_success_timestamp_seconds'),
   (select count(*)::integer from queue.steps),
   'Every maintenance step says when it last succeeded'
+);
+
+-- With very many queues.
+create function pg_temp.count_more(first integer, last integer) returns void language sql as $$
+  insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
+  select 'ever', 'epoch', 'q' || more.n % 100, 'k' || more.n, 'claimed', 'queued', 'running', 2, 1, 0.01
+  from generate_series(first, last) as more (n);
+$$;
+create function pg_temp.labels() returns table (of_kinds boolean, of_queues boolean, series bigint, jobs double precision)
+language sql as $$
+  select
+    bool_and(sample.labels ? 'kind'), bool_and(sample.labels ? 'queue'), count(*), sum(sample.value)
+  from queue.metrics() as sample
+  where sample.name = 'rowlock_job_wait_seconds_count';
+$$;
+select pg_temp.count_more(1, 199);
+select results_eq('select * from pg_temp.labels()', 'values (true, true, 200::bigint, 203::double precision)', 'There are histograms of 200 pairs of queue and kind');
+select pg_temp.count_more(200, 200);
+select results_eq('select * from pg_temp.labels()', 'values (false, true, 101::bigint, 204::double precision)', 'With more, of queues');
+insert into queue.rollups
+select 'ever', 'epoch', 'r' || n, 'k', 'claimed', 'queued', 'running', 2, 1, 0.01 from generate_series(1, 100) as n;
+select results_eq('select * from pg_temp.labels()', 'values (false, false, 1::bigint, 304::double precision)', 'With more than 200 queues, of all together');
+
+insert into queue.jobs (created_at, available_at, status, max_attempts, kind, queue)
+select now(), now(), 'queued', 5, 'k', 'r' || n % 199 from generate_series(1, 199 + 199 * 5) as n;
+insert into queue.jobs (created_at, available_at, status, max_attempts, kind, queue)
+select now(), now(), 'queued', 5, 'k', 'r0' from generate_series(1, 1000) as n;
+select results_eq(
+  $$ select max(value), max(help) from queue.metrics() where name = 'rowlock_queue_jobs' $$,
+  $$ values (501::double precision, 'Jobs by queue and label; a count stops at 501') $$,
+  'The more queues, the sooner a count of jobs stops, and says so'
 );
 
 select * from finish();

@@ -52,6 +52,16 @@ select is(
   (select sum(enqueued) from queue.throughput(now() - interval '4 hours', queue => 'none')), 0::numeric,
   'A queue is counted by itself'
 );
+insert into queue.rollups
+select 'five_minutes_of_all', date_bin('5 min', now() - interval '1 hour', 'epoch'), '', '', 'enqueued', '', 'queued', 0, 32, 0;
+select results_eq(
+  $$
+    select resolution, (select sum(enqueued) from queue.throughput(now() - interval '4 hours', resolution => resolution))
+    from unnest('{1 min,5 min,7 min,20 min,1 h}'::interval[]) as resolution
+  $$,
+  $$ values (interval '1 min', 2::numeric), ('5 min', 32), ('7 min', 2), ('20 min', 32), ('1 h', 2) $$,
+  'Slots of so many times five minutes are read from what was counted by five'
+);
 select is(
   (select sum(failed) from queue.throughput(now() - interval '7 days', resolution => '1 hour')), 3::numeric,
   'Hours are read beyond a day'

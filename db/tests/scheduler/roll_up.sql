@@ -44,29 +44,41 @@ select results_eq(
     values
       ('ever', 'a', 'claimed', 'queued', 'running', 1::bigint), ('ever', 'a', 'enqueued', '', 'queued', 1),
       ('ever', 'a', 'succeeded', 'running', 'succeeded', 1),
+      ('five_minutes', 'a', 'claimed', 'queued', 'running', 1), ('five_minutes', 'a', 'enqueued', '', 'queued', 1),
+      ('five_minutes', 'a', 'succeeded', 'running', 'succeeded', 1),
       ('hour', 'a', 'claimed', 'queued', 'running', 1), ('hour', 'a', 'enqueued', '', 'queued', 1),
       ('hour', 'a', 'succeeded', 'running', 'succeeded', 1),
       ('minute', 'a', 'claimed', 'queued', 'running', 1), ('minute', 'a', 'enqueued', '', 'queued', 1),
       ('minute', 'a', 'succeeded', 'running', 'succeeded', 1)
   $$,
-  'Each transition is counted by the minute, by the hour and for ever'
+  'Each transition is counted by the minute, by five, by the hour and for ever'
 );
 select results_eq(
   $$ select grain, at from queue.rollups where kind = 'a' and event = 'enqueued' order by grain $$,
   $$
-    select grain, case grain when 'ever' then timestamptz 'epoch' else date_trunc(grain, item.at, 'UTC') end
-    from unnest('{ever,hour,minute}'::text[]) as grain,
+    select
+      grain,
+      case grain
+        when 'ever' then timestamptz 'epoch'
+        when 'five_minutes' then date_bin('5 min', item.at, '2000-01-01 00:00Z')
+        else date_trunc(grain, item.at, 'UTC')
+      end
+    from unnest('{ever,five_minutes,hour,minute}'::text[]) as grain,
       (select at from queue.job_events where kind = 'a' and event = 'enqueued') as item
     order by grain
   $$,
-  'Under the minute and the hour that the event is dated'
+  'Under the minutes and the hour that the event is dated'
 );
 select results_eq(
   $$
     select grain, queue, kind, event, events from queue.rollups
     where grain like '%of_all' and event = 'claimed' order by grain
   $$,
-  $$ values ('hour_of_all', '', '', 'claimed', 1::bigint), ('minute_of_all', '', '', 'claimed', 1) $$,
+  $$
+    values
+      ('five_minutes_of_all', '', '', 'claimed', 1::bigint), ('hour_of_all', '', '', 'claimed', 1),
+      ('minute_of_all', '', '', 'claimed', 1)
+  $$,
   'And once more for all queues and kinds together'
 );
 select results_eq(
@@ -140,7 +152,8 @@ select grain, now() - age, 'q', 'old', 'claimed', 'queued', 'running', 0, 1, 0
 from (
   values
     ('minute', interval '24 h'), ('minute', '26 h'), ('hour', '91 days'), ('hour', '93 days'), ('ever', '9 years'),
-    ('minute_of_all', '24 h'), ('minute_of_all', '26 h'), ('hour_of_all', '91 days'), ('hour_of_all', '93 days')
+    ('minute_of_all', '24 h'), ('minute_of_all', '26 h'), ('five_minutes', '24 h'), ('five_minutes', '26 h'),
+    ('five_minutes_of_all', '24 h'), ('five_minutes_of_all', '26 h'), ('hour_of_all', '91 days'), ('hour_of_all', '93 days')
 ) as old (grain, age);
 select queue.roll_up();
 select results_eq(
@@ -148,7 +161,9 @@ select results_eq(
     select grain, now() - at from queue.rollups where kind = 'old' order by grain
   $$,
   $$
-    values ('ever', now() - (now() - interval '9 years')), ('hour', now() - (now() - interval '91 days')),
+    values
+      ('ever', now() - (now() - interval '9 years')), ('five_minutes', interval '1 day'),
+      ('five_minutes_of_all', interval '1 day'), ('hour', now() - (now() - interval '91 days')),
       ('hour_of_all', now() - (now() - interval '91 days')), ('minute', interval '1 day'),
       ('minute_of_all', interval '1 day')
   $$,

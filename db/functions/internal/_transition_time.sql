@@ -9,7 +9,8 @@ language plpgsql
 as $$
 begin
   perform queue._require_writable();
-  return case when pg_current_xact_id() is not null then clock_timestamp() end;
+  perform pg_current_xact_id();
+  return clock_timestamp();
 end;
 $$;
 

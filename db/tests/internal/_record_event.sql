@@ -64,7 +64,7 @@ select is(
   1,
   'It lies in the partition of its day'
 );
-select queue._record_event(job, 'progressed', 'running', timestamptz '2001-01-01Z') from queue_tests.jobs as job;
+select queue._record_event(job, 'progressed', 'running', timestamptz '2001-01-01Z') from queue.jobs as job;
 select is(
   (select item.tableoid::regclass::text from queue.job_events as item order by item.at limit 1),
   'queue.job_events_default',

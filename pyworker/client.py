@@ -1122,7 +1122,7 @@ _LIST_AUDIT = Call("list_audit", "cursor bigint, max_rows int", Action)
 _CHECK_PASSWORD = Call("check_password", "account text, address text", str)
 _RECORD_SIGN_IN_FAILURE = Call("record_sign_in_failure", "account text, address text", str)
 _START_SESSION = Call("start_session", "account text, address text, agent text", str)
-_CHECK_SESSION = Call("check_session", "secret text", SignedIn)
+_CHECK_SESSION = Call("check_session", "secret text, touch boolean", SignedIn)
 _END_SESSION = Call("end_session", "secret text", bool)
 _REDEEM_LINK = Call("redeem_link", "secret text, address text, agent text", str)
 _CHECK_TOKEN = Call("check_token", "secret text", TokenHolder)
@@ -1655,8 +1655,9 @@ class Client:
     ) -> str:
         return self._one(_START_SESSION, _text(account), address, _text(agent))
 
-    def check_session(self, secret: str) -> SignedIn | None:
-        return next(iter(self._all(_CHECK_SESSION, _text(secret))), None)
+    def check_session(self, secret: str, touch: bool = True) -> SignedIn | None:
+        """`touch`: whether this is somebody's doing, which keeps the session from ending."""
+        return next(iter(self._all(_CHECK_SESSION, _text(secret), touch)), None)
 
     def end_session(self, secret: str) -> bool:
         return self._one(_END_SESSION, _text(secret))

@@ -226,6 +226,7 @@ def cases(conn: Connection) -> Iterator[Case]:
     bulk: LiteralString = "select * from queue.bulk(%s, %s, true, 1000)"
     yield Case("bulk retry, dry", bulk, ("retry", Jsonb({"queue": "billing"})))
     yield Case("bulk cancel, dry", bulk, ("cancel", Jsonb({"kind": "billing.process"})))
+    yield Case("bulk cancel nothing, dry", bulk, ("cancel", Jsonb({"payload": {"no": 1}})))
     yield Case("bulk discard succeeded, dry", bulk, ("discard", Jsonb({"status": "succeeded"})))
 
 

@@ -632,13 +632,13 @@ def job_events(ctx: click.Context, job_id: int) -> None:
     db = _client(ctx)
 
     def rows() -> Iterator[Any]:
-        cursor: int | None = None
+        cursor: str | None = None
         while True:
             page = db.list_events(job_id, cursor=cursor, max_events=1000)
-            yield from page
-            if len(page) < 1000:
+            yield from page.rows
+            cursor = page.next_cursor
+            if cursor is None:
                 return
-            cursor = page[-1].id
 
     columns = ["at", "event", "to_status", "attempt", "fence", "worker", "actor", "detail"]
     _print_rows(ctx, rows(), columns, "no events: the job never existed, or is long gone")

@@ -1049,9 +1049,11 @@ _SET_SETTINGS = Call("set_settings", "settings jsonb, reason text", Setting, con
 _DISCARD = Call("discard", "job_id bigint, reason text", str, conflict=WrongState)
 _BULK = Call(
     "bulk",
-    "action text, filter jsonb, dry_run boolean, max_jobs int, arguments jsonb, reason text",
+    "action text, filter jsonb, dry_run boolean, max_jobs int, arguments jsonb, reason text,"
+    " cursor text",
     BulkOutcome,
     conflict=WrongState,
+    cursors=("next_cursor",),
 )
 
 _TICK = Call("tick", "", TickStep)
@@ -1071,7 +1073,10 @@ _LIST_JOBS = Call(
 )
 _COUNT_JOBS = Call("count_jobs", "filter jsonb", JobCount)
 _LIST_EVENTS = Call(
-    "list_events", "of_job bigint, filter jsonb, cursor bigint, max_events int", Event
+    "list_events",
+    "of_job bigint, filter jsonb, cursor bigint, max_events int",
+    Event,
+    cursors=("next_cursor",),
 )
 _READ_EVENTS = Call(
     "read_events",
@@ -1122,7 +1127,7 @@ _LIST_AUDIT = Call("list_audit", "cursor bigint, max_rows int", Action)
 _CHECK_PASSWORD = Call("check_password", "account text, address text", str)
 _RECORD_SIGN_IN_FAILURE = Call("record_sign_in_failure", "account text, address text", str)
 _START_SESSION = Call("start_session", "account text, address text, agent text", str)
-_CHECK_SESSION = Call("check_session", "secret text", SignedIn)
+_CHECK_SESSION = Call("check_session", "secret text, touch boolean", SignedIn)
 _END_SESSION = Call("end_session", "secret text", bool)
 _REDEEM_LINK = Call("redeem_link", "secret text, address text, agent text", str)
 _CHECK_TOKEN = Call("check_token", "secret text", TokenHolder)
@@ -1445,10 +1450,11 @@ class Client:
         max_jobs: int = 1000,
         arguments: Mapping[str, Any] | None = None,
         reason: str | None = None,
-    ) -> list[BulkOutcome]:
+        cursor: str | None = None,
+    ) -> Page[BulkOutcome]:
         """One action on the jobs that match a filter of `list_jobs`: retry cancel run_now
-        reprioritize discard. Call again until no row comes."""
-        return self._all(
+        reprioritize discard. A call reads 10,000 rows at most; `next_cursor` goes on."""
+        return self._page(
             _BULK,
             action,
             _filter_out(filter),
@@ -1456,6 +1462,7 @@ class Client:
             max_jobs,
             _spans_out(arguments or {}, "arguments"),
             _text(reason),
+            _text(cursor),
         )
 
     # -- admin
@@ -1557,11 +1564,13 @@ class Client:
         self,
         of_job: int | None = None,
         filter: Mapping[str, Any] | None = None,
-        cursor: int | None = None,
+        cursor: int | str | None = None,
         max_events: int = 100,
-    ) -> list[Event]:
-        """Events of one job, oldest first after the cursor; of all, newest first before it."""
-        return self._all(_LIST_EVENTS, of_job, _filter_out(filter), cursor, max_events)
+    ) -> Page[Event]:
+        """Events of one job, oldest first after the cursor; of all, newest first before it. A
+        cursor is an event's id."""
+        at = None if cursor is None else int(cursor)
+        return self._page(_LIST_EVENTS, of_job, _filter_out(filter), at, max_events)
 
     def read_events(self, cursor: str | None = None, max_events: int = 1000) -> Page[Event]:
         """For followers: each event exactly once. Without a cursor the answer is where now is."""
@@ -1655,8 +1664,9 @@ class Client:
     ) -> str:
         return self._one(_START_SESSION, _text(account), address, _text(agent))
 
-    def check_session(self, secret: str) -> SignedIn | None:
-        return next(iter(self._all(_CHECK_SESSION, _text(secret))), None)
+    def check_session(self, secret: str, touch: bool = True) -> SignedIn | None:
+        """`touch`: whether this is somebody's doing, which keeps the session from ending."""
+        return next(iter(self._all(_CHECK_SESSION, _text(secret), touch)), None)
 
     def end_session(self, secret: str) -> bool:
         return self._one(_END_SESSION, _text(secret))
@@ -1693,7 +1703,8 @@ class Client:
         rows = self._execute(call.sql, list(values), call.conflict)
         width = len(call.columns)
         found = [call.make(row[:width]) for row in rows if row[0] is not None]
-        return Page(found, *rows[0][width:]) if rows else Page([], None)
+        cursors = [None if place is None else str(place) for place in rows[0][width:]]
+        return Page(found, *cursors)
 
     def _one(self, call: Call[R], *values: Any) -> R:
         rows = self._all(call, *values)

@@ -152,7 +152,7 @@ class Rowlock:
 
     def events(self, job: JobRef) -> list[str]:
         """What happened to a job, oldest first: enqueued, claimed, succeeded ..."""
-        return [event.event for event in self.client.list_events(_id_of(job))]
+        return [event.event for event in self.client.list_events(_id_of(job)).rows]
 
     def enqueued(
         self, kind: str, payload: dict[str, Any] | None = None, queue: str | None = None

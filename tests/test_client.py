@@ -226,7 +226,7 @@ def test_a_job_from_enqueue_to_its_history(db: Client) -> None:
     job = db.get_job(claim.job_id)
     assert (job.result, job.label) == ({"sent": True}, "succeeded")
     assert job.progress_message == "half\ufffdway"
-    assert [event.event for event in db.list_events(claim.job_id)] == [
+    assert [event.event for event in db.list_events(claim.job_id).rows] == [
         "enqueued",
         "claimed",
         "progressed",
@@ -323,9 +323,13 @@ def test_what_the_dashboard_shows(db: Client) -> None:
     assert db.capabilities().role == "admin"
 
     matched = db.bulk("retry", {"kind": "k"})
-    assert [outcome.outcome for outcome in matched] == ["matched"] * 3
+    assert [outcome.outcome for outcome in matched.rows] == ["matched"] * 3
+    first = db.bulk("retry", {"kind": "k"}, max_jobs=2)
+    rest = db.bulk("retry", {"kind": "k"}, cursor=first.next_cursor)
+    assert {row.job_id for row in first.rows + rest.rows} == {1, 2, 3}
+    assert (len(first.rows), rest.next_cursor) == (2, None)
     changed = db.bulk("retry", {"ids": [1, 2]}, False, 10, {"delay": timedelta(hours=1)}, "again")
-    assert [outcome.outcome for outcome in changed] == ["changed"] * 2
+    assert [outcome.outcome for outcome in changed.rows] == ["changed"] * 2
     assert db.get_job(1).label == "scheduled" or db.get_job(1).label == "retrying"
     assert db.discard(3) == "failed"
     assert db.count_jobs({"status": "failed"}).jobs in (0, 3)  # as of the last roll_up

@@ -640,7 +640,7 @@ def test_a_dump_of_a_live_queue_restored_into_another_cluster(
         (running,) = db.claim("w")
         (finished,) = db.claim("w")
         db.complete(finished.job_id, finished.fence)
-        events = len(db.list_events(max_events=1000))
+        events = len(db.list_events(max_events=1000).rows)
     with database.connect() as conn:
         conn.execute("drop schema queue_tests cascade")
         conn.execute("drop extension if exists plpgsql_check, pgtap cascade")
@@ -671,7 +671,7 @@ def test_a_dump_of_a_live_queue_restored_into_another_cluster(
         assert made.created
         assert made.job_id > max(running.job_id, finished.job_id)
         assert db.get_job(running.job_id).status == "running"
-        assert len(db.list_events(max_events=1000)) == events + 1
+        assert len(db.list_events(max_events=1000).rows) == events + 1
         (claim,) = db.claim("w2")
         assert claim.job_id == made.job_id
         assert db.complete(claim.job_id, claim.fence).status == "succeeded"

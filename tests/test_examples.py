@@ -59,7 +59,7 @@ def jobs_of(conn: Connection, queue: str) -> list[Job]:
 
 
 def events_of(conn: Connection, job_id: int) -> list[str]:
-    return [event.event for event in Client(conn).list_events(job_id)]
+    return [event.event for event in Client(conn).list_events(job_id).rows]
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
@@ -111,7 +111,7 @@ def test_the_psql_tour_shows_every_way_a_job_can_go(url: str, conn: Connection) 
         ("text.always-fails", "dead", 1, None),
         ("text.count", "succeeded", 1, {"words": 3}),
     ]
-    told = {event.event for event in Client(conn).list_events(max_events=1000)}
+    told = {event.event for event in Client(conn).list_events(max_events=1000).rows}
     assert told == {
         "enqueued", "claimed", "progressed", "succeeded", "retry_scheduled", "made_due", "failed",
         "lease_expired", "retried", "cancelled", "cancel_requested",

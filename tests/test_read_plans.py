@@ -17,6 +17,7 @@ from tests.support.interleave import Session, Stage, stage_on
 from tests.test_plans import FINISHED, MANY, RUNNING, add_jobs, buffers
 
 LIST_JOBS = "select * from queue.list_jobs(%s, %s, 50, %s)"
+BULK = "select * from queue.bulk(%s, %s)"
 
 FAILED = FINISHED | {
     "status": "'failed'",
@@ -33,6 +34,10 @@ READS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "list_jobs running": (LIST_JOBS, ('{"status": "running"}', None, False)),
     "list_jobs failed": (LIST_JOBS, ('{"status": "failed"}', None, False)),
     "list_jobs by ids": (LIST_JOBS, ('{"ids": [1, 2, 3, 50000, 1e30]}', None, False)),
+    "bulk retry nothing": (BULK, ("retry", '{"kind": "nothing"}')),
+    "bulk cancel nothing": (BULK, ("cancel", '{"kind": "nothing"}')),
+    "bulk discard nothing": (BULK, ("discard", '{"kind": "nothing", "status": "succeeded"}')),
+    "list_events nothing": ("select * from queue.list_events(filter => %s)", ('{"kind": "no"}',)),
     "list_queues": ("select * from queue.list_queues(10000)", ()),
     "list_queues of one": ("select * from queue.list_queues(queues => '{q1}')", ()),
     "metrics": ("select * from queue.metrics()", ()),
@@ -99,6 +104,36 @@ def test_a_page_that_does_not_fill_reads_its_rows_once(stage: Stage) -> None:
     add_jobs(stage, 20_000, available_at="now() - n * 7919 % 20011 * interval '1 s'")
     once = buffers(session, LIST_JOBS, '{"kind": "nothing", "status": "queued"}', None, False)
     assert 10_000 < once < 11_500
+
+
+@pytest.mark.parametrize("action", ["retry", "cancel", "discard"])
+def test_an_action_on_many_that_finds_none_reads_10_000_of_100_000(
+    action: str, stage: Stage
+) -> None:
+    session = warmed(stage)
+    apart = "now() - n * 7919 % 100003 * interval '1 s'"
+    if action == "cancel":
+        add_jobs(stage, 6_000, available_at=apart)
+        add_jobs(stage, MANY, **RUNNING)
+    else:
+        add_jobs(stage, MANY, **FAILED | {"finished_at": apart})
+    query, params = READS[f"bulk {action} nothing"]
+    page = session.run(query, *params)
+    assert [row[0] for row in page] == [None]
+    assert page[0][-1], "there is more to read"
+    # A row is a look at its index and at its page; those of the running lie side by side.
+    assert cost(session, f"bulk {action} nothing") < 13_000
+
+
+def test_a_page_of_events_that_finds_none_reads_10_000_of_100_000(stage: Stage) -> None:
+    session = warmed(stage)
+    stage.admin.run(
+        f"""
+        insert into queue.job_events (at, job_id, attempt, fence, event, to_status, queue, kind)
+        select now(), n, 0, 0, 'enqueued', 'queued', 'q', 'k' from generate_series(1, {MANY}) as n
+        """
+    )
+    assert cost(session, "list_events nothing") < 1_000
 
 
 def test_ids_are_looked_up(stage: Stage) -> None:

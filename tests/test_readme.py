@@ -51,7 +51,7 @@ def test_the_sql_takes_a_job_from_enqueue_to_its_history(url: str, conn: Connect
     assert conn.execute("select count(*) from orders").fetchone() == (1,)
     (job,) = Client(conn).list_jobs().rows
     assert (job.status, job.priority) == ("succeeded", 7)
-    assert [event.event for event in Client(conn).list_events(job.id)] == [
+    assert [event.event for event in Client(conn).list_events(job.id).rows] == [
         "enqueued", "claimed", "succeeded",
     ]  # fmt: skip
     assert " held" in done.stdout

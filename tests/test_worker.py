@@ -166,7 +166,7 @@ def test_a_failure_tells_its_traceback(app: App, url: str, client: Client) -> No
     job_id = boom.enqueue({}).job_id
     with running(app, url):
         finished(client, job_id)
-    failed = client.list_events(job_id)[-1]
+    failed = client.list_events(job_id).rows[-1]
     assert failed.event == "failed"
     assert "in boom" in json.dumps(failed.detail)
 
@@ -194,7 +194,7 @@ def test_a_kind_without_handler_is_put_back_and_said_loudly(
     job = client.get_job(job_id)
     assert (job.status, job.attempt) == ("queued", 0)
     assert "no handler for kind nobody.knows" in caplog.text
-    snoozed = client.list_events(job_id)[-1]
+    snoozed = client.list_events(job_id).rows[-1]
     assert "no handler for kind nobody.knows" in json.dumps(snoozed.detail)
 
 

@@ -126,7 +126,7 @@ def finished(client: Client, job_id: int, timeout: float = 20.0) -> JobRow:
 
 
 def events(client: Client, job_id: int) -> list[str]:
-    return [event.event for event in client.list_events(job_id)]
+    return [event.event for event in client.list_events(job_id).rows]
 
 
 @contextlib.contextmanager

@@ -92,12 +92,13 @@ def _is_secure() -> bool:
 
 
 def find_session() -> Caller | None:
-    """Whose cookie this is, asked of the database at every request."""
+    """Whose cookie this is, asked of the database at every request. An open page that polls does
+    not keep its session from ending: nobody may be there."""
     secret = request.cookies.get(cookie_name())
     if not secret or len(secret) > 128:
         return None
     with database().as_web() as client:
-        found = client.check_session(secret)
+        found = client.check_session(secret, touch="X-Live" not in request.headers)
     return Caller(found.account, found.role, secret) if found else None
 
 

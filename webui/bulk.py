@@ -1,23 +1,31 @@
-"""One action on many jobs, in calls of at most 1,000: what is asked, and how far it is.
+"""One action on many jobs: what is asked, and how far it is.
 
-The state of it travels in addresses and forms, so that any process can go on and a person can stop.
+A request makes calls of at most 500 jobs for some seconds, each well within the statement timeout,
+and says where it stopped. That travels in addresses and forms, so that any process can go on and
+a person can stop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from flask import request
 from werkzeug.datastructures import MultiDict
 
-from pyworker.client import BulkOutcome
-from pyworker.errors import InvalidArgument
+from pyworker.client import BulkOutcome, Page
+from pyworker.errors import InvalidArgument, Unavailable
 from webui import auth, forms
 from webui.filters import Filter
 
-MOST = 1000
+# How many jobs a preview reads, as a page of the list does.
+PREVIEW = 10_000
+
+STEP = 500
+_SECONDS = 5.0
 
 ACTIONS = {
     "retry": "Retry",
@@ -25,14 +33,6 @@ ACTIONS = {
     "run_now": "Run now",
     "reprioritize": "Set priority of",
     "discard": "Discard",
-}
-
-# Which statuses an action takes when its filter names none, as bulk() has it.
-_STATUSES = {
-    "retry": {"status": "failed"},
-    "discard": {"status": "failed"},
-    "run_now": {"status": "queued"},
-    "reprioritize": {"status": "queued"},
 }
 
 _KEPT = ("extra_attempts", "delay", "spread", "new_priority", "reason")
@@ -46,11 +46,13 @@ class Ask:
     chosen: Filter
     ids: list[int]
     back: str | None
+    cursor: str | None
+    found: int
+    read: int
+    begun: bool
     changed: int
     skipped_count: int
     skipped: list[int]
-    expected: int
-    over: bool
 
     @classmethod
     def of(cls, values: MultiDict[str, str]) -> Ask:
@@ -70,24 +72,18 @@ class Ask:
             chosen=Filter() if ids else chosen,
             ids=ids,
             back=auth.safe_path(values.get("back")),
+            cursor=values.get("cursor") or None,
+            found=forms.whole(values.get("found"), "found") or 0,
+            read=forms.whole(values.get("read"), "read") or 0,
+            begun="changed" in values,
             changed=forms.whole(values.get("changed"), "changed") or 0,
             skipped_count=forms.whole(values.get("skipped"), "skipped") or 0,
             skipped=[forms.job_id(value) for value in values.getlist("left")[:20]],
-            expected=forms.whole(values.get("of"), "of") or 0,
-            over=values.get("over") == "1",
         )
 
     @property
     def query(self) -> dict[str, Any]:
         return {"ids": self.ids} if self.ids else self.chosen.to_query()
-
-    @property
-    def counted(self) -> dict[str, Any]:
-        """The filter to count what is left by."""
-        query = self.query
-        if not {"status", "label", "ids"} & set(query):
-            query = {**query, **_STATUSES.get(self.action, {})}
-        return query
 
     @property
     def title(self) -> str:
@@ -113,19 +109,25 @@ class Ask:
             named["back"] = self.back
         return named
 
-    def after(self, rows: Sequence[BulkOutcome]) -> dict[str, Any]:
-        """The address that tells how far it is after a call."""
-        changed = sum(row.outcome == "changed" for row in rows)
+    def act(self, call: Callable[[str | None], Page[BulkOutcome]]) -> dict[str, Any]:
+        """Calls until all is read or the time is over; answers with the address that tells how far
+        it is."""
+        ends = time.monotonic() + _SECONDS
+        found = call(self.cursor)
+        rows = [*found.rows]
+        with suppress(Unavailable):  # What was done is told; who goes on hears of it.
+            while found.next_cursor and time.monotonic() < ends:
+                found = call(found.next_cursor)
+                rows += found.rows
         skipped = [row.job_id for row in rows if row.outcome == "skipped"]
         return {
             **self.address(),
             **{name: value for name in _KEPT if (value := request.form.get(name))},
-            "changed": self.changed + changed,
+            "cursor": found.next_cursor,
+            "found": self.found,
+            "changed": self.changed + len(rows) - len(skipped),
             "skipped": self.skipped_count + len(skipped),
-            "of": self.expected,
             "left": (self.skipped + skipped)[:20],
-            # A call that was not full has had them all; one that changed nothing gets no further.
-            "over": "1" if len(rows) < MOST or not changed else "0",
         }
 
 

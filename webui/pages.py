@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from flask import Flask, Response, g, make_response, redirect, render_template, request, url_for
 
-from pyworker.client import Client, JsonText
+from pyworker.client import Client, JobCount, JobSummary, JsonText, Page
 from webui import auth
 
 # What a page says after a change: the code travels in the address, the words stay here.
@@ -83,6 +83,18 @@ def acting() -> Iterator[Client]:
     who = auth.caller()
     with auth.database().as_role(who.role, who.actor) as client:
         yield client
+
+
+def count_all(
+    client: Client, query: Mapping[str, Any], found: Page[JobSummary], size: int
+) -> JobCount:
+    """How many jobs match, of whom `found` is the first page: it has read as much as counting would
+    where it did not fill, unless counters know."""
+    if found.next_cursor is None:
+        return JobCount(len(found.rows), False)
+    if len(found.rows) < size and query.keys() - {"status", "queue", "kind"}:
+        return JobCount(len(found.rows), True)
+    return client.count_jobs(query)
 
 
 def page(template: str, status: int = 200, **context: Any) -> Response:

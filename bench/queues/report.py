@@ -74,7 +74,8 @@ class Report:
 
     @property
     def _queues(self) -> list[str]:
-        return [name for name in (*self.figures, *self.failed) if name != LIMIT]
+        names = [OURS, *(folder.replace("_", "-") for folder in KINDS)]
+        return [name for name in names if name in self.figures or name in self.failed]
 
     def _at_work(self) -> str:
         """A to D, a line a queue; in parentheses how it compares with Rowlock."""
@@ -92,7 +93,7 @@ class Report:
                 f"{name} {self.versions.get(name, '')}".strip(),
                 *(self._cell(name, part) for part in parts),
             ]
-            for name in dict.fromkeys(self._queues)
+            for name in self._queues
         ]
         return _table(["", *(titles[part] for part in parts)], rows)
 
@@ -155,7 +156,7 @@ class Report:
         kinds = {folder.replace("_", "-"): kind for folder, kind in KINDS.items()}
         rows = [
             [name, f"{kinds[name].drains:,}", kinds[name].settings, kinds[name].documented]
-            for name in dict.fromkeys(self._queues)
+            for name in self._queues
             if name in kinds
         ]
         return _table(["peer", "jobs of a drain", "settings", "documented"], rows) if rows else ""

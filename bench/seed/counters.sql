@@ -45,4 +45,12 @@ from counted
 group by 1, 2, 5, 6, 7, 8
 order by 2;
 
+insert into queue.rollups
+select
+  'ever_of_all', 'epoch', '', '', ever.event, ever.from_status, ever.to_status, ever.bucket, sum(ever.events),
+  sum(ever.elapsed_seconds)
+from queue.rollups as ever
+where ever.grain = 'ever'
+group by 5, 6, 7, 8;
+
 update queue.steps set cursor = pg_current_snapshot()::text where step = 'roll_up';

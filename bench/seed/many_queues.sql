@@ -17,3 +17,10 @@ from generate_series(1, 1000) as customer
       ('succeeded', 'running', 'succeeded', 5, 12, 13750)
   ) as counted (event, from_status, to_status, first, last, events)
   cross join lateral generate_series(counted.first, counted.last) as bucket;
+
+insert into queue.rollups
+select
+  'ever_of_all', 'epoch', '', '', ever.event, ever.from_status, ever.to_status, ever.bucket, sum(ever.events),
+  sum(ever.elapsed_seconds)
+from queue.rollups as ever
+group by 5, 6, 7, 8;

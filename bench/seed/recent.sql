@@ -3,9 +3,9 @@ create temporary table moved as
 select
   rollup.grain,
   case
-    when rollup.grain = 'ever' then rollup.at
+    when rollup.grain like 'ever%' then rollup.at
     when rollup.grain like 'hour%' then rollup.at + date_trunc('hour', late.by)
-    else rollup.at + date_bin('5 minutes', 'epoch'::timestamptz + late.by, 'epoch') - 'epoch'::timestamptz
+    else rollup.at + (date_bin('5 minutes', 'epoch'::timestamptz + late.by, 'epoch') - 'epoch'::timestamptz)
   end as at,
   rollup.queue, rollup.kind, rollup.event, rollup.from_status, rollup.to_status, rollup.bucket, rollup.events,
   rollup.elapsed_seconds

@@ -17,7 +17,8 @@ create table queue.rollups (
   constraint grain_is_known
     check (
       grain in (
-        'minute', 'five_minutes', 'hour', 'ever', 'minute_of_all', 'five_minutes_of_all', 'hour_of_all'
+        'minute', 'five_minutes', 'hour', 'ever',
+        'minute_of_all', 'five_minutes_of_all', 'hour_of_all', 'ever_of_all'
       )
     ),
   constraint bucket_in_range check (bucket between 0 and 17)

@@ -75,7 +75,7 @@ class Board:
         """What happened to a job: event, who, why."""
         return [
             (event.event, event.actor, (event.detail or {}).get("reason"))
-            for event in self.queue.list_events(job_id)
+            for event in self.queue.list_events(job_id).rows
         ]
 
     def fail(self, queue: str, error: str = "insufficient funds", kind: str = "card.charge") -> int:

@@ -870,10 +870,11 @@ class Rowlock(RuleBasedStateMachine):
             actor=self.main_actor,
         )
         assert error is None, error
-        told = [(row.job_id, row.outcome) for row in answer]
+        assert answer.next_cursor is None
+        told = [(row.job_id, row.outcome) for row in answer.rows]
         ids = [job_id for job_id, _ in told]
         assert told == self.model.bulk(action, filter, dry_run, given, reason, ids)
-        assert all(row.note for row in answer if row.outcome == "skipped")
+        assert all(row.note for row in answer.rows if row.outcome == "skipped")
         self.expected_wakes = {q for q in self.model.woken if q in self.holders}
         for _, outcome in told:
             self.coverage[f"bulk {outcome}"] += 1
@@ -1286,7 +1287,9 @@ class Rowlock(RuleBasedStateMachine):
         answer, error = self.run(lambda: self.client("main").list_events(job_id, max_events=most))
         assert error is None, error
         wanted = [id for id, event in sorted(self.model.events.items()) if event.job_id == job_id]
-        assert [event.id for event in answer] == wanted[:most]
+        assert [event.id for event in answer.rows] == wanted[:most]
+        full = len(wanted) >= most
+        assert answer.next_cursor == (str(wanted[most - 1]) if full else None)
 
     @rule(most=st.sampled_from([1, 5, 1000]))
     def follow(self, most: int) -> None:
@@ -1318,7 +1321,7 @@ class Rowlock(RuleBasedStateMachine):
             client = self.client("main")
             return (
                 client.list_queues(), client.stats(), client.list_workers(), client.health(),
-                client.list_events(max_events=1000), client.uninstall_cron(),
+                client.list_events(max_events=1000).rows, client.uninstall_cron(),
             )  # fmt: skip
 
         answer, error = self.run(call)

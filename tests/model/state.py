@@ -757,7 +757,8 @@ class Model:
         for name, value in asked.items():
             if value is not None:
                 setattr(policy, name, value)
-        self.act("set_policy", queue, reason)
+        if unset or any(value is not None for value in asked.values()):
+            self.act("set_policy", queue, reason)
         return policy
 
     def set_settings(self, asked: Mapping[str, Any], reason: str | None) -> None:

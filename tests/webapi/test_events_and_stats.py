@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from pyworker.client import Client
-from tests.support.cluster import Connection
+from tests.support.cluster import Connection, Database
 from tests.webapi.conftest import Api
 
 # -- events
@@ -182,6 +183,51 @@ def test_settings_are_changed_by_those_who_saw_them_as_they_are(api: Api) -> Non
     )
     assert anyway.json["lease_seconds"] == 20
     assert api.get("/audit", "admin")["data"][0]["action"] == "set_settings"
+
+
+CHANGES = {
+    "/settings": ('queue.set_settings(\'{"lease": "9 s"}\')', {"max_attempts": 3}),
+    "/queues/q/policy": ("queue.set_policy('q', lease => '9 s')", {"max_attempts": 3}),
+}
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_change_that_another_overtakes_is_412(
+    path: str, api: Api, database: Database, conn: Connection
+) -> None:
+    """What If-Match names is compared when nobody else can change it any more."""
+    call, body = CHANGES[path]
+    etag = {"If-Match": api.call("GET", path, "admin").headers["ETag"]}
+    with database.connect(autocommit=False) as other, ThreadPoolExecutor(1) as pool:
+        other.execute(f"select {call}")
+        late = pool.submit(api.call, "PATCH", path, "admin", body, headers=etag)
+        while not conn.execute(
+            "select 1 from pg_stat_activity where cardinality(pg_blocking_pids(pid)) > 0"
+        ).fetchone():
+            assert not late.done()
+        other.commit()
+        assert (late.result().status_code, late.result().json["code"]) == (412, "changed_meanwhile")
+    now = api.get(path)
+    assert now["lease_seconds"] == 9
+    assert now["max_attempts"] != 3
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_two_changes_at_once_are_both_kept(
+    path: str, api: Api, database: Database, conn: Connection
+) -> None:
+    call, body = CHANGES[path]
+    with database.connect(autocommit=False) as other, ThreadPoolExecutor(1) as pool:
+        other.execute(f"select {call}")
+        late = pool.submit(api.call, "PATCH", path, "admin", body)
+        while not conn.execute(
+            "select 1 from pg_stat_activity where cardinality(pg_blocking_pids(pid)) > 0"
+        ).fetchone():
+            assert not late.done()
+        other.commit()
+        assert late.result().status_code == 200
+    now = api.get(path)
+    assert (now["lease_seconds"], now["max_attempts"]) == (9, 3)
 
 
 def test_a_setting_out_of_bounds_changes_none(api: Api) -> None:

@@ -180,6 +180,36 @@ def test_the_total_is_counted_and_the_count_alone_too(api: Api, conn: Connection
         pass
     assert api.get("/jobs", queue="a", limit=1)["total"] == {"value": 3, "capped": False}
     assert api.get("/jobs/count", label="ready") == {"value": 3, "capped": False}
+    page = api.get("/jobs", queue="a", limit=1)["page"]
+    assert api.get("/jobs", queue="a", limit=1, cursor=page["next_cursor"])["total"] is None
+
+
+def test_a_total_takes_no_second_look_at_rows(
+    api: Api, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a page that did not fill has read is what counting would read again."""
+    api.job(kind="rare")
+    conn.execute(
+        """
+        insert into queue.jobs (created_at, available_at, max_attempts, kind)
+        select now(), now(), 5, 'common' from generate_series(1, 10100)
+        """
+    )
+    while Client(conn).roll_up().more:
+        pass
+    counted: list[Any] = []
+    count_jobs = Client.count_jobs
+    monkeypatch.setattr(
+        Client, "count_jobs", lambda self, query: counted.append(query) or count_jobs(self, query)
+    )
+    total = api.get("/jobs", **{"payload.a": "1"})["total"]
+    assert (total, counted) == ({"value": 0, "capped": True}, [])
+    total = api.get("/jobs", label="ready", kind="rare", created_after="2100-01-01T00:00:00Z")
+    assert (total["total"], counted) == ({"value": 0, "capped": True}, [])
+    # Counters know of the one that lies beyond; a page that is full has read no more than it shows.
+    assert api.get("/jobs", kind="rare")["total"] == {"value": 1, "capped": False}
+    assert api.get("/jobs", label="ready")["total"]["capped"]
+    assert len(counted) == 2
 
 
 def test_an_etag_saves_the_body(api: Api) -> None:
@@ -365,7 +395,8 @@ def test_a_bulk_action_says_what_became_of_each(api: Api) -> None:
         "operator",
         {"action": "retry", "args": {"spread_seconds": 600}, "reason": "r", **which},
     )
-    assert (done.json["affected"], done.json["skipped"], done.json["has_more"]) == (2, 0, False)
+    assert (done.json["affected"], done.json["skipped"]) == (2, 0)
+    assert done.json["page"]["has_more"] is False
     assert {row["id"] for row in done.json["data"]} == set(dead)
 
 
@@ -392,11 +423,41 @@ def test_a_bulk_action_on_nothing_in_particular_is_refused(api: Api, which: dict
 
 def test_all_has_to_be_said(api: Api) -> None:
     made = {api.job() for _ in range(3)}
-    done = api.call("POST", "/jobs/bulk", "operator", {"action": "cancel", "all": True, "limit": 2})
-    assert (done.json["affected"], done.json["has_more"]) == (2, True)
-    done = api.call("POST", "/jobs/bulk", "operator", {"action": "cancel", "all": True, "limit": 2})
-    assert (done.json["affected"], done.json["has_more"]) == (1, False)
+    done = api.call("POST", "/jobs/bulk", "operator", {"action": "cancel", "all": True})
+    assert (done.json["affected"], done.json["page"]["has_more"]) == (3, False)
     assert {job["id"] for job in api.get("/jobs", status="cancelled")["data"]} == made
+
+
+def test_a_bulk_action_goes_on_where_it_stopped(api: Api, conn: Connection) -> None:
+    """A filter that matches little costs a call no more than one that matches all."""
+    conn.execute(
+        """
+        insert into queue.jobs (created_at, available_at, max_attempts, kind)
+        select now(), now(), 5, case when n > 10100 then 'rare' else 'common' end
+        from generate_series(1, 10103) as n
+        """
+    )
+    body = {"action": "cancel", "filter": {"kind": "rare"}, "limit": 2}
+    affected, cursor = [], None
+    for _ in range(4):
+        done = api.call("POST", "/jobs/bulk", "operator", {**body, "cursor": cursor}).json
+        affected.append(done["affected"])
+        cursor = done["page"]["next_cursor"]
+        if cursor is None:
+            break
+    assert affected == [0, 2, 1]
+
+
+def test_the_cursor_of_a_bulk_action_is_good_for_it_only(api: Api) -> None:
+    for _ in range(2):
+        api.job()
+    body = {"action": "cancel", "all": True, "limit": 1}
+    done = api.call("POST", "/jobs/bulk", "operator", body)
+    cursor = done.json["page"]["next_cursor"]
+    other = api.call(
+        "POST", "/jobs/bulk", "operator", {**body, "action": "run_now", "cursor": cursor}
+    )
+    assert (other.status_code, other.json["code"]) == (400, "cursor_mismatch")
 
 
 def test_dead_letters_are_the_failed_jobs(api: Api) -> None:

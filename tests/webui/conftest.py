@@ -84,7 +84,7 @@ class Site:
         """What happened to a job: event, who, why."""
         return [
             (event.event, event.actor, (event.detail or {}).get("reason"))
-            for event in self.queue.list_events(job_id)
+            for event in self.queue.list_events(job_id).rows
         ]
 
     def fail(self, kind: str = "pay", queue: str = "default", error: str = "boom") -> int:

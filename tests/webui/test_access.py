@@ -293,6 +293,23 @@ def test_over_tls_cookies_are_for_this_host_alone(site: Site) -> None:
     assert answer.headers["Strict-Transport-Security"]
 
 
+def test_an_open_page_that_polls_keeps_no_session_alive(site: Site, viewer: Browser) -> None:
+    def age(minutes: int) -> None:
+        site.conn.execute(
+            "update queue.sessions set seen_at = seen_at - %s * interval '1 minute'", [minutes]
+        )
+
+    age(20)
+    assert viewer.live("/jobs").status_code == 200
+    age(11)
+    assert viewer.live("/jobs").status_code == 303, "nobody was there for half an hour"
+
+    site.conn.execute("update queue.sessions set seen_at = now() - interval '20 minutes'")
+    assert viewer.get("/jobs").status_code == 200
+    age(11)
+    assert viewer.live("/jobs").status_code == 200, "somebody was, eleven minutes ago"
+
+
 @pytest.mark.parametrize("change", ["role", "password", "disable", "idle", "old"])
 def test_a_session_ends_with_what_it_stood_for(site: Site, change: str) -> None:
     browser = site.browser("operator")

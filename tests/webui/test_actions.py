@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pyworker.client import Client
+from pyworker.errors import Unavailable
 from tests.webui.conftest import Browser, Site
 
 
@@ -253,28 +255,82 @@ def test_every_action_works_on_those_ticked(
     assert len(site.events(ids[2])) == 1
 
 
-def test_thousands_go_step_by_step_until_none_is_left(site: Site, operator: Browser) -> None:
-    for _ in range(3):
-        site.queue.enqueue_many(
-            [{"kind": "pay", "queue": "many", "delay": timedelta(hours=1)} for _ in range(800)]
-        )
-    site.count()
-    page = operator.get("/jobs/bulk?action=cancel&all=1&queue=many").text
-    steps = 0
-    while "Done." not in page:
-        steps += 1
-        assert steps < 5
-        page = operator.follow(
-            operator.post("/jobs/bulk", _bulk_form(page) | {"reason": "flood"})
-        ).text
-        if steps == 1:
-            assert "<b data-changed>1,000</b> changed" in page
-            assert "data-goes-on" in page
-            assert 'name="reason" value="flood"' in page
-    assert steps == 3
-    assert "<b data-changed>2,400</b> changed" in page
-    found = site.conn.execute("select count(*) from queue.jobs where status = 'cancelled'")
-    assert found.fetchone() == (2400,)
+def _many(site: Site, number: int, **columns: str) -> None:
+    """Rows as the functions would have left them; `columns` are expressions over n."""
+    values = {"created_at": "now()", "available_at": "now()", "max_attempts": "5"} | columns
+    site.conn.execute(
+        f"insert into queue.jobs ({', '.join(values)})"
+        f" select {', '.join(values.values())} from generate_series(1, {number}) as n"
+    )
+
+
+DEAD = {
+    "kind": "'pay'", "status": "'failed'", "attempt": "1", "fence": "1",
+    "finished_at": "now() - n * interval '1 s'", "error_type": "'E'", "error_group": "'g'",
+}  # fmt: skip
+
+
+def test_thousands_go_on_within_a_request_or_by_a_click(
+    site: Site, operator: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _many(site, 10_400, **DEAD)
+    address = "/jobs/bulk?action=retry&all=1&status=failed&error_group=g"
+    page = operator.get(address).text
+    assert "Preview: <b>10,000</b> jobs that match in the first 10,000 read" in page
+    assert "Retry 10,000+ jobs" in page
+    onward = re.search(r'href="([^"]*)">Go on reading', page)
+    assert onward
+    page = operator.get(onward[1].replace("&amp;", "&")).text
+    assert "Preview: <b>10,400</b> jobs that match" in page
+    assert "Go on reading" not in page
+
+    monkeypatch.setattr("webui.bulk._SECONDS", 0)  # a call a request, as on a slow machine
+    form = _bulk_form(page) | {"spread": "10m", "reason": "bank is back"}
+    page = operator.follow(operator.post("/jobs/bulk", form)).text
+    assert "<b data-changed>500</b> changed of about 10,400" in page
+    assert "data-goes-on" in page
+    assert 'name="reason" value="bank is back"' in page
+    assert 'name="spread" value="10m"' in page
+
+    monkeypatch.setattr("webui.bulk._SECONDS", 60)
+    page = operator.follow(operator.post("/jobs/bulk", _bulk_form(page))).text
+    assert "<b data-changed>10,400</b> changed" in page
+    assert "Done." in page
+    found = site.conn.execute("select count(*), count(distinct available_at) from queue.jobs")
+    jobs, times = found.fetchone() or (0, 0)
+    assert jobs == 10_400
+    assert times > 5_000, "spread over all steps"
+
+
+def test_the_few_that_match_are_found_far_away(site: Site, operator: Browser) -> None:
+    _many(site, 10_200, **DEAD | {"kind": "case when n > 10197 then 'rare' else 'pay' end"})
+    page = operator.get("/jobs/bulk?action=retry&all=1&status=failed&kind=rare").text
+    assert "Preview: <b>0</b> jobs that match in the first 10,000 read" in page
+    assert "Go on reading" in page
+    done = operator.follow(operator.post("/jobs/bulk", _bulk_form(page))).text
+    assert "<b data-changed>3</b> changed" in done
+    assert "Done." in done
+
+
+def test_what_was_done_is_told_when_a_later_step_fails(
+    site: Site, operator: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _many(site, 700, **DEAD)
+    bulk = Client.bulk
+
+    def failing(self: Client, *given: Any) -> Any:
+        if given[-1] and not given[2]:
+            raise Unavailable("canceling statement due to statement timeout", sqlstate="57014")
+        return bulk(self, *given)
+
+    page = operator.get("/jobs/bulk?action=retry&all=1&status=failed").text
+    with monkeypatch.context() as broken:
+        broken.setattr(Client, "bulk", failing)
+        page = operator.follow(operator.post("/jobs/bulk", _bulk_form(page))).text
+        assert "<b data-changed>500</b> changed" in page
+        assert operator.post("/jobs/bulk", _bulk_form(page)).status_code == 503
+    done = operator.follow(operator.post("/jobs/bulk", _bulk_form(page))).text
+    assert "<b data-changed>700</b> changed" in done
 
 
 @pytest.mark.parametrize(
@@ -299,6 +355,22 @@ def test_exports_hold_every_match_and_no_formula(site: Site, viewer: Browser) ->
     lines = viewer.get("/jobs/export.jsonl").text.splitlines()
     assert len(lines) == 305
     assert viewer.get("/jobs/export.xml").status_code == 400
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_an_export_that_ends_early_says_where_to_go_on(
+    form: str, site: Site, viewer: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webui.views.jobs._MOST_PAGES", 2)
+    _many(site, 450, **DEAD)
+    address, lines = f"/jobs/export.{form}?status=failed", list[str]()
+    while address:
+        page = viewer.get(address).text.splitlines()[form == "csv" :]
+        onward = re.search(r"/jobs/export[^\"]*cursor=[^\"]*", page[-1])
+        address = onward[0] if onward else ""
+        lines += page[:-1] if onward else page
+        assert len(page) == (401 if onward else 50)
+    assert len(set(lines)) == 450
 
 
 # -- queues

@@ -6,7 +6,6 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from pyworker.client import Client, Event
 from webui.api import arguments, render
 from webui.api.arguments import LIMIT, Reader, identifier, text
 from webui.pages import acting
@@ -21,9 +20,6 @@ FILTER: dict[str, Reader] = {
     "actor": text,
 }
 
-# How many events a page of list_events looks at.
-_WINDOW = 10_000
-
 
 @blueprint.get("/events")
 def list_all() -> Response:
@@ -34,25 +30,8 @@ def list_all() -> Response:
     job = given.get("job_id")
     filter = {name: value for name, value in given.items() if name != "job_id"}
     with acting() as client:
-        if job is None and filter and place is None:
-            place = _newest(client)
         found = client.list_events(job, filter, place, limit)
-        following = found[-1].id if len(found) == limit else None
-        if following is None and job is None and filter and place is not None:
-            following = _beyond(client, place)
-    return render.page(found, arguments.pack(following, given))
-
-
-def _newest(client: Client) -> int | None:
-    """A place just after the last event."""
-    found = client.list_events(max_events=1)
-    return found[0].id + 1 if found else None
-
-
-def _beyond(client: Client, place: int) -> int | None:
-    """Where to go on when few matched: a page looks at so many events, and older ones may match."""
-    older: list[Event] = client.list_events(cursor=max(place - _WINDOW + 1, 0), max_events=1)
-    return older[0].id + 1 if older else None
+    return render.page(found.rows, arguments.pack(found.next_cursor, given))
 
 
 @blueprint.get("/events/feed")

@@ -30,7 +30,7 @@ from webui.api.arguments import (
     whole,
     within,
 )
-from webui.pages import acting
+from webui.pages import acting, count_all
 
 blueprint = Blueprint("jobs", __name__)
 
@@ -110,12 +110,12 @@ def list_page(given: dict[str, Any]) -> Response:
     place, backwards = arguments.unpack(cursor, given)
     with acting() as client:
         found = client.list_jobs(given, place, limit, backwards)
-        total = client.count_jobs(given)
+        total = None if cursor else count_all(client, given, found, limit)
     return render.page(
         [render.job(row) for row in found.rows],
         arguments.pack(found.next_cursor, given),
         arguments.pack(found.previous_cursor, given, backwards=True),
-        total={"value": total.jobs, "capped": total.capped},
+        total=total and {"value": total.jobs, "capped": total.capped},
     )
 
 
@@ -144,7 +144,7 @@ def events(job_id: str) -> Response:
     job, limit = path_id(job_id), given.get("limit", 50)
     after, wait = given.get("after"), given.get("wait", 0)
     with acting() as client:
-        found = client.list_events(job, None, after, limit)
+        found = client.list_events(job, None, after, limit).rows
         if not found and (wait or after is None):
             client.get_job(job)  # Raises when there is no such job: nothing will happen to it.
     if not found and wait:
@@ -169,7 +169,7 @@ def _wait_for_events(job_id: int, after: int | None, limit: int, wait: int) -> l
     while not found and (left := ends - time.monotonic()) > 0:
         time.sleep(min(_LOOK_EVERY, left))
         with acting() as client:
-            found = client.list_events(job_id, None, after, limit)
+            found = client.list_events(job_id, None, after, limit).rows
     return found
 
 
@@ -253,7 +253,7 @@ _BULK_FILTER: dict[str, Reader] = {**FILTER, "payload": anything, "headers": any
 
 @blueprint.post("/jobs/bulk")
 def bulk() -> Response:
-    """One action on the jobs given by ids, by a filter, or on all it can take: at most `limit`."""
+    """One action on the jobs given by ids, by a filter, or on all it can take: a page of them."""
     given = arguments.body(
         {
             "action": choice(*_ACTIONS),
@@ -262,32 +262,32 @@ def bulk() -> Response:
             "all": boolean,
             "dry_run": boolean,
             "limit": within(1, 1000),
+            "cursor": text,
             "args": _object_of(_ARGUMENTS),
             **REASON,
         },
         required=["action"],
     )
-    limit = given.get("limit", 1000)
+    which = _which(given)
+    scope = {"action": given["action"], **which}
+    place, _ = arguments.unpack(given.get("cursor"), scope)
     with acting() as client:
         found = client.bulk(
             given["action"],
-            _which(given),
+            which,
             given.get("dry_run", False),
-            limit,
+            given.get("limit", 1000),
             given.get("args"),
             given.get("reason"),
+            place,
         )
-    outcomes = [row.outcome for row in found]
-    return render.answer(
-        {
-            "matched": len(found),
-            "affected": outcomes.count("changed"),
-            "skipped": outcomes.count("skipped"),
-            "has_more": len(found) == limit,
-            "data": [
-                {"id": str(row.job_id), "outcome": row.outcome, "note": row.note} for row in found
-            ],
-        }
+    outcomes = [row.outcome for row in found.rows]
+    return render.page(
+        [{"id": str(row.job_id), "outcome": row.outcome, "note": row.note} for row in found.rows],
+        arguments.pack(found.next_cursor, scope),
+        matched=len(found.rows),
+        affected=outcomes.count("changed"),
+        skipped=outcomes.count("skipped"),
     )
 
 

@@ -80,6 +80,6 @@ def set_policy(queue: str) -> Response:
     if not given:
         raise InvalidArgument("nothing is to be changed", hint=f"Give some of {', '.join(POLICY)}.")
     with acting() as client:
-        check_unchanged(render.settings(client.get_policy(queue)))
+        check_unchanged(lambda: client.set_policy(queue))
         now = client.set_policy(queue, **changed, unset=unset, reason=reason)
     return render.answer(render.settings(now))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from flask import Blueprint, Response, request
 
+from pyworker.client import Setting
 from pyworker.errors import InvalidArgument
 from webui.api import arguments, render
 from webui.api.arguments import Reader, Refused, boolean, seconds, text, whole
@@ -44,16 +45,15 @@ def change() -> Response:
             "nothing is to be changed", hint=f"Give some of {', '.join(SETTINGS)}."
         )
     with acting() as client:
-        check_unchanged(render.settings(client.get_settings()))
+        check_unchanged(lambda: client.set_settings({}))
         now = client.set_settings(given, reason)
     return render.answer(render.settings(now))
 
 
-def check_unchanged(now: dict[str, Any]) -> None:
-    """412 when If-Match names another state than the present one."""
-    if not request.if_match:
-        return
-    if render.etag(now) not in request.if_match:
+def check_unchanged(look: Callable[[], Sequence[Setting]]) -> None:
+    """412 when If-Match names another state than the present one. `look` is a change of nothing,
+    in the transaction of the change: it locks what it answers with."""
+    if request.if_match and render.etag(render.settings(look())) not in request.if_match:
         raise Refused(
             412,
             "it was changed meanwhile",

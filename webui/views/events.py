@@ -31,29 +31,30 @@ def index() -> Response:
 
     with reading() as client:
         if newer_than is not None and request.headers.get("X-Live"):
-            recent = client.list_events(None, chosen, None, 201)
+            recent = client.list_events(None, chosen, None, 201).rows
             new = sum(event.id > newer_than for event in recent)
             return page("events/_new.html", live="events/_new.html", new=new, chosen=chosen)
         if of_job:
-            events = client.list_events(of_job, chosen, None, 1000)[::-1]
+            found = client.list_events(of_job, chosen, cursor, 1000)
+            events = found.rows[::-1]
         else:
-            events = client.list_events(None, chosen, cursor, _SIZE)
-        top = events[0].id if events else 0
-        if not events:
-            newest = client.list_events(None, {}, None, 1)
-            top = newest[0].id if newest else 0
+            found = client.list_events(None, chosen, cursor, _SIZE)
+            events = found.rows
+        newest = events or client.list_events(None, {}, None, 1).rows
         queues = client.list_queues(0)
 
     return page(
         "events/list.html",
         events=events,
-        top=top,
+        top=newest[0].id if newest else 0,
         chosen=chosen,
         job=of_job,
         cursor=cursor,
         names=EVENTS,
         queues=queues,
-        older=events[-1].id if len(events) == _SIZE and not of_job else None,
+        next_cursor=found.next_cursor,
+        # Fewer than fit, and yet more to come: the page ended where 10,000 events were read.
+        unfinished=found.next_cursor and len(events) < (1000 if of_job else _SIZE),
         follows=cursor is None and of_job is None,
         new=0,
     )

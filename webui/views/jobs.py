@@ -22,6 +22,7 @@ from flask import (
 
 from pyworker.client import (
     Attempt,
+    BulkOutcome,
     Client,
     Event,
     Job,
@@ -42,7 +43,7 @@ from pyworker.errors import (
 )
 from webui import auth, bulk, forms
 from webui.filters import Filter
-from webui.pages import acting, done, page, pretty, reading, visible
+from webui.pages import acting, count_all, done, page, pretty, reading, visible
 
 blueprint = Blueprint("jobs", __name__)
 
@@ -101,12 +102,7 @@ def index() -> Response:
             if not request.headers.get("X-Live"):
                 queues = client.list_queues(0)
             if chosen.without("status", "queue", "kind") and not cursor:
-                # A page that did not fill has read what counting would.
-                total = (
-                    JobCount(len(found.rows), found.next_cursor is not None)
-                    if len(found.rows) < size and not backwards
-                    else client.count_jobs(query)
-                )
+                total = count_all(client, query, found, size)
     except InvalidArgument as error:
         problem, status = error, 400
     except Unavailable as error:
@@ -179,48 +175,61 @@ _EXPORTED = tuple(
 )
 
 
+# An export ends after so many pages of 200: 100,000 jobs, or 5 million read for fewer.
+_MOST_PAGES = 500
+
+
 @blueprint.get("/jobs/export.<form>")
 def export(form: str) -> Response:
-    """Every job that matches, without payloads, as CSV or as a JSON object a line."""
+    """The jobs that match, without payloads, as CSV or as a JSON object a line. The last line of
+    one that ends before them says where to go on."""
     if form not in {"csv", "jsonl"}:
         raise InvalidArgument(f"no export as {form[:20]!r}", hint="It is csv or jsonl.")
-    query = Filter.of(request.args).to_query()
+    chosen = Filter.of(request.args)
+    query = chosen.to_query()
     with reading() as client:
-        first = client.list_jobs(query, None, 200)
-    lines = (
-        _csv_lines(_all_jobs(query, first))
-        if form == "csv"
-        else _json_lines(_all_jobs(query, first))
-    )
+        first = client.list_jobs(query, request.args.get("cursor") or None, 200)
+
+    def more(cursor: str) -> str:
+        place: dict[str, Any] = {**chosen.values, "form": form, "cursor": cursor}
+        return url_for("jobs.export", **place)
+
+    write = _csv_lines if form == "csv" else _json_lines
     response = Response(
-        stream_with_context(lines),
+        stream_with_context(write(_pages(query, first), more)),
         mimetype="text/csv" if form == "csv" else "application/jsonl",
     )
     response.headers["Content-Disposition"] = f'attachment; filename="jobs.{form}"'
     return response
 
 
-def _all_jobs(query: dict[str, Any], first: Page[JobSummary]) -> Iterator[JobSummary]:
+def _pages(query: dict[str, Any], first: Page[JobSummary]) -> Iterator[Page[JobSummary]]:
     """A page a transaction, so that none is open for long."""
     found = first
-    while True:
-        yield from found.rows
+    yield found
+    for _ in range(_MOST_PAGES - 1):
         if found.next_cursor is None:
             return
         with acting() as client:
             found = client.list_jobs(query, found.next_cursor, 200)
+        yield found
 
 
-def _csv_lines(jobs: Iterator[JobSummary]) -> Iterator[str]:
+def _csv_lines(pages: Iterator[Page[JobSummary]], more: Callable[[str], str]) -> Iterator[str]:
     line = io.StringIO()
     writer = csv.writer(line)
     writer.writerow(_EXPORTED)
-    for job in jobs:
-        writer.writerow([_csv_cell(getattr(job, name)) for name in _EXPORTED])
+    next_cursor: str | None = None
+    for found in pages:
+        for job in found.rows:
+            writer.writerow([_csv_cell(getattr(job, name)) for name in _EXPORTED])
         yield line.getvalue()
         line.seek(0)
         line.truncate()
-    yield line.getvalue()
+        next_cursor = found.next_cursor
+    if next_cursor:
+        writer.writerow([f"There are more: {more(next_cursor)}"])
+        yield line.getvalue()
 
 
 def _csv_cell(value: Any) -> str:
@@ -229,11 +238,16 @@ def _csv_cell(value: Any) -> str:
     return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text
 
 
-def _json_lines(jobs: Iterator[JobSummary]) -> Iterator[str]:
-    for job in jobs:
-        row = {name: getattr(job, name) for name in _EXPORTED}
-        row["id"] = str(job.id)
-        yield json.dumps(row, default=_plain, ensure_ascii=False) + "\n"
+def _json_lines(pages: Iterator[Page[JobSummary]], more: Callable[[str], str]) -> Iterator[str]:
+    next_cursor: str | None = None
+    for found in pages:
+        for job in found.rows:
+            row = {name: getattr(job, name) for name in _EXPORTED}
+            row["id"] = str(job.id)
+            yield json.dumps(row, default=_plain, ensure_ascii=False) + "\n"
+        next_cursor = found.next_cursor
+    if next_cursor:
+        yield json.dumps({"more": more(next_cursor)}) + "\n"
 
 
 def _plain(value: Any) -> str:
@@ -258,15 +272,19 @@ def _job_page(job_id: int, problem: RowlockError | None = None) -> Response:
     job: Job | None = None
     attempts: list[Attempt] = []
     with reading() as client:
-        events = client.list_events(job_id, {}, after, _MOST_EVENTS)
+        told = client.list_events(job_id, {}, after, _MOST_EVENTS)
         try:
             job = client.get_job(job_id)
         except JobNotFound:
-            if not events:
+            if not told.rows:
                 raise
     if job is None:
         return page(
-            "jobs/gone.html", 404, job_id=job_id, history=list(_history(events)), events=events
+            "jobs/gone.html",
+            404,
+            job_id=job_id,
+            history=list(_history(told.rows)),
+            events=told.rows,
         )
     with reading() as client:
         attempts = client.job_attempts(job_id)
@@ -276,9 +294,9 @@ def _job_page(job_id: int, problem: RowlockError | None = None) -> Response:
         live="jobs/_show.html",
         job=job,
         problem=problem,
-        events=events,
-        history=list(_history(events)),
-        more=events[-1].id if len(events) == _MOST_EVENTS else None,
+        events=told.rows,
+        history=list(_history(told.rows)),
+        more=told.next_cursor,
         attempts=attempts[::-1],
         settled=job.status in {"succeeded", "failed", "cancelled"},
         why_not=_why_not(job),
@@ -451,27 +469,24 @@ def discard(job_id: str) -> Response:
 
 @blueprint.get("/jobs/bulk")
 def preview() -> Response:
-    """What an action on many would concern, and a form to go on; `changed` and `skipped` tell of
-    the calls so far."""
+    """What an action on many would concern, and a form to act; `changed` and `skipped` tell of the
+    steps so far."""
     asked = bulk.Ask.of(request.args)
+    found: Page[BulkOutcome] = Page([], asked.cursor)
     with reading() as client:
-        total = client.count_jobs(asked.counted)
-        if asked.action == "reprioritize":
-            shown = client.list_jobs(asked.counted, None, 10).rows
-            matched = min(total.jobs, bulk.MOST)
-        else:
-            sample = client.bulk(asked.action, asked.query, True, bulk.MOST, {}, None)
-            matched = len(sample)
-            ids = [row.job_id for row in sample[:10]]
-            shown = client.list_jobs({"ids": ids}, None, 10).rows if ids else []
-        left = client.list_jobs({"ids": asked.skipped[:20]}, None, 20).rows if asked.skipped else []
+        if not asked.begun:
+            found = client.bulk(
+                asked.action, asked.query, True, bulk.PREVIEW, {}, None, asked.cursor
+            )
+        ids = [row.job_id for row in found.rows[:10]]
+        shown = client.list_jobs({"ids": ids}, None, 10).rows if ids else []
+        left = client.list_jobs({"ids": asked.skipped}, None, 20).rows if asked.skipped else []
     return page(
         "jobs/bulk.html",
         asked=asked,
-        matched=matched,
-        # A call takes 1,000; of more the counters know how many.
-        expected=asked.expected or (max(total.jobs, matched) if matched == bulk.MOST else matched),
-        capped=matched == bulk.MOST and total.capped,
+        found=asked.found + len(found.rows),
+        read=asked.read + bulk.PREVIEW,
+        next_cursor=found.next_cursor,
         shown=shown,
         left=left,
     )
@@ -480,13 +495,17 @@ def preview() -> Response:
 @blueprint.post("/jobs/bulk")
 @auth.answers_form
 def change_many() -> Response:
-    """One call of at most 1,000 jobs; answers with how far it is."""
+    """Some seconds of the action; answers with how far it is."""
     asked = bulk.Ask.of(request.form)
-    arguments = bulk.arguments(asked.action)
-    with acting() as client:
-        rows = client.bulk(asked.action, asked.query, False, bulk.MOST, arguments, forms.reason())
-    target = url_for("jobs.preview", **asked.after(rows))
-    return make_response(redirect(target, 303))
+    arguments, reason = bulk.arguments(asked.action), forms.reason()
+
+    def call(cursor: str | None) -> Page[BulkOutcome]:
+        with acting() as client:
+            return client.bulk(
+                asked.action, asked.query, False, bulk.STEP, arguments, reason, cursor
+            )
+
+    return make_response(redirect(url_for("jobs.preview", **asked.act(call)), 303))
 
 
 # -- a new one

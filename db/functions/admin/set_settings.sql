@@ -2,8 +2,9 @@
 --
 -- settings is a JSON object of those to change, all or none: lease (1 s to 24 h), max_attempts (1 to 100,000), backoff_base and backoff_cap (1 ms to 30 days,
 -- base at most cap), finished_retention, failed_retention and events_retention (1 minute to 10 years), tick_interval (1 s to 1 minute),
--- claim_floor (false: the plain claim, which slows while an old snapshot is held). Empty changes nothing. Returns all
--- settings as they are now. RL400 names the one out of bounds.
+-- claim_floor (false: the plain claim, which slows while an old snapshot is held). Returns all settings as they are now,
+-- which nobody else changes before this transaction ends. Empty changes nothing: it is for looking before changing.
+-- RL400 names the one out of bounds.
 create or replace function queue.set_settings(settings jsonb default '{}', reason text default null)
 returns table (name text, value text)
 language plpgsql
@@ -27,20 +28,22 @@ begin
         hint = 'settings is a JSON object with some of ' || array_to_string(v_names, ', ') || '.';
   end if;
 
+  -- Locked first: what another session has just changed is not to be written back.
+  select setting.* into v_now from queue.settings as setting for no key update;
+
   begin
+    v_now := jsonb_populate_record(v_now, set_settings.settings);
+
     update queue.settings as setting
-    set lease = changed.lease,
-        max_attempts = changed.max_attempts,
-        backoff_base = changed.backoff_base,
-        backoff_cap = changed.backoff_cap,
-        finished_retention = changed.finished_retention,
-        failed_retention = changed.failed_retention,
-        events_retention = changed.events_retention,
-        tick_interval = changed.tick_interval,
-        claim_floor = changed.claim_floor
-    from queue.settings as before
-      cross join lateral jsonb_populate_record(before, set_settings.settings) as changed
-    returning setting.* into v_now;
+    set lease = v_now.lease,
+        max_attempts = v_now.max_attempts,
+        backoff_base = v_now.backoff_base,
+        backoff_cap = v_now.backoff_cap,
+        finished_retention = v_now.finished_retention,
+        failed_retention = v_now.failed_retention,
+        events_retention = v_now.events_retention,
+        tick_interval = v_now.tick_interval,
+        claim_floor = v_now.claim_floor;
   exception
     when check_violation or data_exception or not_null_violation then
       get stacked diagnostics v_message = message_text;

@@ -69,7 +69,8 @@ begin
           ('ever', null, false),
           ('minute_of_all', '1 minute', true),
           ('five_minutes_of_all', '5 minutes', true),
-          ('hour_of_all', '1 hour', true)
+          ('hour_of_all', '1 hour', true),
+          ('ever_of_all', null, true)
       ) as grain (name, width, of_all)
     group by 1, 2, 3, 4, 5, 6, 7, 8
     on conflict (grain, at, queue, kind, event, from_status, to_status, bucket) do update

@@ -1,15 +1,17 @@
--- queue._find_jobs: one page of the jobs that match a filter, and where the pages before and after it begin
+-- queue._find_jobs: one page of the jobs that match a filter, and where the pages before and after it start
 --
--- The filter's status chooses the order: queued jobs as they stand in line, failed ones the last to fail first, others by id, newest
--- first. A page reads 10,000 rows at most; when it ends for that, next goes on from there. ids come in the order shown.
--- A cursor is the order's name and the place of a job in it; backwards is the page that ends before it.
+-- The filter's status chooses the order: queued jobs as they stand in line, failed ones the last to fail first, others
+-- newest first; jobs that the filter names come by id. A page reads p_max_rows at most, up to 10,000; when it ends for
+-- that, next goes on from there. ids come in the order shown. A cursor is the order's name and a job's place in it;
+-- backwards is the page that ends before it. rows_read is null when the page is full.
 create or replace function queue._find_jobs(
   p_filter jsonb,
   p_cursor text,
   p_max_jobs integer,
-  p_backwards boolean
+  p_backwards boolean,
+  p_max_rows integer default 10000
 )
-returns table (ids bigint[], previous_cursor text, next_cursor text)
+returns table (ids bigint[], rows_read integer, previous_cursor text, next_cursor text)
 language plpgsql
 stable
 rows 1
@@ -20,6 +22,7 @@ as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_order text := case
+    when p_filter ? 'ids' then 'ids'
     when p_filter ->> 'status' = 'failed' or p_filter ->> 'label' = 'dead' then 'failed'
     when p_filter ->> 'status' = 'running' or p_filter ->> 'label' = 'running' then 'running'
     when p_filter ->> 'status' = 'queued' or p_filter ->> 'label' in ('ready', 'scheduled', 'retrying')
@@ -29,26 +32,8 @@ declare
   v_back boolean := coalesce(p_backwards and p_cursor is not null, false);
   v_from queue.jobs;
   v_place text[];
-  v_ids bigint[];
   v_last bigint;
 begin
-  if p_filter ? 'ids' then
-    v_ids := array(
-      select case when asked::text::numeric between 1 and 9223372036854775807 then asked::text::numeric::bigint end
-      from jsonb_array_elements(p_filter -> 'ids') as asked
-    );
-    ids := array(
-      select job.id
-      from queue.jobs as job
-      where job.id = any (v_ids)
-        and queue._job_matches(job, p_filter, v_now)
-      order by job.id
-      limit p_max_jobs
-    );
-    return next;
-    return;
-  end if;
-
   if p_cursor is not null then
     begin
       v_place := string_to_array(p_cursor, ' ');
@@ -74,72 +59,30 @@ begin
     end if;
   end if;
 
-  -- The scan is read once, no further than it takes to fill the page; the place 10,000 rows on is asked for when it did not fill.
-  case v_order
-    when 'failed' then
+  -- The scan is read once, no further than it takes to fill the page; how far it came is asked when it did not fill.
+  -- It is planned for each filter anew, so that a row costs no more than what the filter has.
+  execute format(
+    $page$
       with scan as materialized (
-        select place.id, queue._job_matches(place, p_filter, v_now) as matches
-        from queue._scan_failed(v_from.finished_at, v_from.id, v_back) as place
+        select place.id, queue._job_matches(place, $1, $2) as matches
+        from queue.%I($1, $3, $4) as place
+        limit $5
       ),
       page as materialized (
-        select scan.id from scan where scan.matches limit p_max_jobs
+        select scan.id from scan where scan.matches limit $6
       )
       select
         array(select page.id from page),
+        case when (select count(*) from page) < $6 then (select count(*) from scan) end,
         case
-          when (select count(*) from page) < p_max_jobs
-            then (select scan.id from scan offset 9999 limit 1)
+          when (select count(*) from page) < $6
+            then (select scan.id from scan offset $5 - 1 limit 1)
         end
-      into ids, v_last;
-    when 'running' then
-      with scan as materialized (
-        select place.id, queue._job_matches(place, p_filter, v_now) as matches
-        from queue._scan_running(v_from.id, v_back) as place
-      ),
-      page as materialized (
-        select scan.id from scan where scan.matches limit p_max_jobs
-      )
-      select
-        array(select page.id from page),
-        case
-          when (select count(*) from page) < p_max_jobs
-            then (select scan.id from scan offset 9999 limit 1)
-        end
-      into ids, v_last;
-    when 'queued' then
-      with scan as materialized (
-        select place.id, queue._job_matches(place, p_filter, v_now) as matches
-        from queue._scan_queued(
-            v_from.queue, v_from.priority, v_from.available_at, v_from.created_at, v_from.id,
-            p_filter ->> 'queue', v_back
-          ) as place
-      ),
-      page as materialized (
-        select scan.id from scan where scan.matches limit p_max_jobs
-      )
-      select
-        array(select page.id from page),
-        case
-          when (select count(*) from page) < p_max_jobs
-            then (select scan.id from scan offset 9999 limit 1)
-        end
-      into ids, v_last;
-    else
-      with scan as materialized (
-        select place.id, queue._job_matches(place, p_filter, v_now) as matches
-        from queue._scan_newest(v_from.id, v_back) as place
-      ),
-      page as materialized (
-        select scan.id from scan where scan.matches limit p_max_jobs
-      )
-      select
-        array(select page.id from page),
-        case
-          when (select count(*) from page) < p_max_jobs
-            then (select scan.id from scan offset 9999 limit 1)
-        end
-      into ids, v_last;
-  end case;
+    $page$,
+    '_scan_' || v_order
+  )
+  into ids, rows_read, v_last
+  using p_filter, v_now, v_from, v_back, p_max_rows, p_max_jobs;
 
   if cardinality(ids) = p_max_jobs then
     v_last := ids[p_max_jobs];

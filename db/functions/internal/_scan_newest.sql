@@ -1,7 +1,7 @@
--- queue._scan_newest: up to 10,000 jobs by id, newest first from before p_id; backwards, oldest first from after it
+-- queue._scan_newest: up to 10,000 jobs, newest first, from before one of them; backwards, oldest first, from after
 --
 -- Simple enough to be inlined, so that a page that is full stops the scan.
-create or replace function queue._scan_newest(p_id bigint, p_backwards boolean)
+create or replace function queue._scan_newest(p_filter jsonb, p_from queue.jobs, p_backwards boolean)
 returns setof queue.jobs
 language sql
 stable
@@ -10,7 +10,7 @@ as $$
     select job.*
     from queue.jobs as job
     where not p_backwards
-      and job.id < coalesce(p_id, 9223372036854775807)
+      and job.id < coalesce((p_from).id, 9223372036854775807)
     order by job.id desc
     limit 10000
   )
@@ -19,7 +19,7 @@ as $$
     select job.*
     from queue.jobs as job
     where p_backwards
-      and job.id > p_id
+      and job.id > (p_from).id
     order by job.id
     limit 10000
   );

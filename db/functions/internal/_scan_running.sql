@@ -1,5 +1,5 @@
--- queue._scan_running: up to 10,000 running jobs by id, newest first from before p_id; backwards, oldest first from after it
-create or replace function queue._scan_running(p_id bigint, p_backwards boolean)
+-- queue._scan_running: up to 10,000 running jobs, newest first, from before one of them; backwards from after
+create or replace function queue._scan_running(p_filter jsonb, p_from queue.jobs, p_backwards boolean)
 returns setof queue.jobs
 language sql
 stable
@@ -9,7 +9,7 @@ as $$
     from queue.jobs as job
     where not p_backwards
       and job.status = 'running'
-      and job.id < coalesce(p_id, 9223372036854775807)
+      and job.id < coalesce((p_from).id, 9223372036854775807)
     order by job.id desc
     limit 10000
   )
@@ -19,7 +19,7 @@ as $$
     from queue.jobs as job
     where p_backwards
       and job.status = 'running'
-      and job.id > p_id
+      and job.id > (p_from).id
     order by job.id
     limit 10000
   );

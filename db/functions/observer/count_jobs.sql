@@ -17,10 +17,8 @@ begin
   if v_filter - '{status,queue,kind}'::text[] = '{}' then
     return query
       select coalesce(sum(depth.jobs), 0)::bigint, false
-      from queue._depth() as depth
-      where (v_filter ->> 'status' is null or depth.status = v_filter ->> 'status')
-        and (v_filter ->> 'queue' is null or depth.queue = v_filter ->> 'queue')
-        and (v_filter ->> 'kind' is null or depth.kind = v_filter ->> 'kind');
+      from queue._depth(v_filter ->> 'queue', v_filter ->> 'kind') as depth
+      where (v_filter ->> 'status' is null or depth.status = v_filter ->> 'status');
   else
     return query
       select cardinality(page.ids)::bigint, page.next_cursor is not null

@@ -1,7 +1,9 @@
 -- queue.list_events: the history, a page at a time
 --
--- Of one job (of_job): oldest first, from after the cursor, an event id. Of all: newest first, from before the cursor, by a filter: a JSON
--- object of any of event, queue, kind, worker, actor; a page looks at 10,000 events at most. max_events from 1 to 1,000.
+-- Of one job (of_job): oldest first, from after the cursor, an event id. Of all: newest first, from before the cursor. filter
+-- is a JSON object of any of event, queue, kind, worker, actor. max_events from 1 to 1,000. A page looks at 10,000 events
+-- at most: where it stops for that, or is full, next_cursor goes on. It is the same on every row, null at the end; a page
+-- on which nothing matched is one row with a null id.
 create or replace function queue.list_events(
   of_job bigint default null,
   filter jsonb default '{}',
@@ -22,7 +24,8 @@ returns table (
   elapsed interval,
   worker text,
   actor text,
-  detail jsonb
+  detail jsonb,
+  next_cursor bigint
 )
 language plpgsql
 stable
@@ -31,6 +34,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_names constant text[] := array['event', 'queue', 'kind', 'worker', 'actor'];
@@ -43,33 +47,54 @@ begin
         hint = 'filter is a JSON object with some of ' || array_to_string(v_names, ', ') || '.';
   end if;
 
-  if list_events.of_job is not null then
-    return query
-      select
-        item.id, item.at, item.job_id, item.queue, item.kind, item.event::text, item.from_status,
-        item.to_status, item.attempt, item.fence, item.elapsed, item.worker, item.actor, item.detail
-      from queue.job_events as item
-      where item.job_id = list_events.of_job
-        and item.id > coalesce(list_events.cursor, 0)
-        and queue._event_matches(item, v_filter)
-      order by item.id
-      limit list_events.max_events;
-  else
-    return query
-      select
-        item.id, item.at, item.job_id, item.queue, item.kind, item.event::text, item.from_status,
-        item.to_status, item.attempt, item.fence, item.elapsed, item.worker, item.actor, item.detail
+  -- Lazily: a page that is full stops the scan. The last row that it may look at is kept for its id, matching or not.
+  return query
+    with page as materialized (
+      select scan.*
       from (
-          select recent.*
-          from queue.job_events as recent
-          where recent.id < coalesce(list_events.cursor, 9223372036854775807)
-          order by recent.id desc
-          limit 10000
-        ) as item
-      where queue._event_matches(item::queue.job_events, v_filter)
-      order by item.id desc
-      limit list_events.max_events;
-  end if;
+          (
+            select
+              item.*,
+              queue._event_matches(item, v_filter) as matches,
+              row_number() over (order by item.id) as place
+            from queue.job_events as item
+            where list_events.of_job is not null
+              and item.job_id = list_events.of_job
+              and item.id > coalesce(list_events.cursor, 0)
+            order by item.id
+            limit 10000
+          )
+          union all
+          (
+            select
+              item.*,
+              queue._event_matches(item, v_filter),
+              row_number() over (order by item.id desc)
+            from queue.job_events as item
+            where list_events.of_job is null
+              and item.id < coalesce(list_events.cursor, 9223372036854775807)
+            order by item.id desc
+            limit 10000
+          )
+        ) as scan
+      where scan.matches or scan.place = 10000
+      limit list_events.max_events
+    ),
+    next as materialized (
+      select page.id
+      from page
+      where page.place = 10000
+        or (select count(*) from page) = list_events.max_events
+      order by page.place desc
+      limit 1
+    )
+    select
+      page.id, page.at, page.job_id, page.queue, page.kind, page.event::text, page.from_status,
+      page.to_status, page.attempt, page.fence, page.elapsed, page.worker, page.actor, page.detail,
+      (select next.id from next)
+    from (select) as always
+      left join page on page.matches
+    order by page.place;
 end;
 $$;
 

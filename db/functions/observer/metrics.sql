@@ -61,10 +61,16 @@ begin
     sample as (
       select
         9 as place, 'rowlock_jobs' as family, 'gauge' as type, 'Jobs by queue and status' as help,
-        'rowlock_jobs' as name, depth.queue, null as kind, 'status' as extra, depth.status as extra_value,
-        null as le, sum(depth.jobs)::double precision as value, null::integer as bucket
-      from queue._depth() as depth
-      group by depth.queue, depth.status
+        'rowlock_jobs' as name, total.queue, null as kind, 'status' as extra, moved.status as extra_value,
+        null as le, sum(moved.jobs) as value, null::integer as bucket
+      from total
+        cross join lateral (
+          values (total.to_status, total.events), (total.from_status, -total.events)
+        ) as moved (status, jobs)
+      where total.to_status <> total.from_status
+        and moved.status not in ('', 'gone')
+      group by total.queue, moved.status
+      having sum(moved.jobs) > 0
       union all
       select
         10, 'rowlock_queue_jobs', 'gauge', 'Jobs by queue and label; a count stops at ' || v_count_to + 1,

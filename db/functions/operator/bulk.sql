@@ -1,19 +1,25 @@
--- queue.bulk: one action on every job that matches a filter, up to max_jobs (1 to 1,000) a call
+-- queue.bulk: one action on the jobs that match a filter, a page at a time
 --
--- action is retry, cancel, run_now, reprioritize or discard; filter is list_jobs', narrowed to the statuses that the action takes (retry and discard: failed,
--- unless the filter says cancelled). arguments is a JSON object: extra_attempts, delay and spread (retry: due spread evenly over that time) or
--- priority (reprioritize). One row a job: outcome is changed, or skipped with the reason (it changed meanwhile, or somebody has it
--- locked); in a dry run matched. One event a job, with who and why. Jobs are taken in id order, none is waited for. Call
--- again until no row comes: what was changed matches no more. RL400 names a bad argument.
+-- action is retry, cancel, run_now, reprioritize or discard; filter is list_jobs', narrowed to the statuses that the
+-- action takes (retry and discard: failed, unless the filter says cancelled). arguments is a JSON object:
+-- extra_attempts, delay and spread (retry: due spread evenly over that time) or priority (reprioritize; a dry run may
+-- leave it open). One row a job:
+-- outcome is changed, or skipped with the reason (it changed meanwhile, or somebody has it locked); in a dry run
+-- matched. One event a job, with who and why. max_jobs from 1 to 1,000, of a dry run to 10,000; a call takes its jobs
+-- in id order and waits for none.
+--
+-- A call reads at most 10,000 rows: where it stops for that, or for max_jobs, next_cursor goes on. It is the same on
+-- every row, null at the end; a call that found nothing is one row with a null job_id. RL400 names a bad argument.
 create or replace function queue.bulk(
   action text,
   filter jsonb,
   dry_run boolean default true,
   max_jobs integer default 1000,
   arguments jsonb default '{}',
-  reason text default null
+  reason text default null,
+  cursor text default null
 )
-returns table (job_id bigint, outcome text, note text)
+returns table (job_id bigint, outcome text, note text, next_cursor text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -21,17 +27,19 @@ as $$
 declare
   v_filter jsonb := bulk.filter;
   v_arguments jsonb := coalesce(bulk.arguments, '{}');
+  v_dry_run boolean := coalesce(bulk.dry_run, true);
   v_allowed text[];
   v_spread interval;
   v_delay interval;
   v_statuses text[];
   v_status text;
   v_page record;
-  v_cursor text;
+  v_cursor text := bulk.cursor;
+  v_rows integer := 10000;
   v_ids bigint[] := array[]::bigint[];
 begin
   perform queue._require_writable();
-  perform queue._check_number('max_jobs', bulk.max_jobs, 1, 1000);
+  perform queue._check_number('max_jobs', bulk.max_jobs, 1, case when v_dry_run then 10000 else 1000 end);
   perform queue._check_job_filter(v_filter);
 
   case bulk.action
@@ -75,7 +83,7 @@ begin
           hint = 'delay and spread are intervals, extra_attempts and priority whole numbers.';
   end;
   perform queue._check_span('spread', v_spread, interval '0', interval '30 days');
-  if bulk.action = 'reprioritize' then
+  if bulk.action = 'reprioritize' and (not v_dry_run or v_arguments ? 'priority') then
     perform queue._check_number('priority', (v_arguments ->> 'priority')::bigint, 0, 9);
     v_filter := v_filter || jsonb_build_object('other_priority', v_arguments -> 'priority');
   elsif bulk.action = 'cancel' then
@@ -84,35 +92,36 @@ begin
     v_filter := v_filter || '{"not_due": true}';
   end if;
 
-  -- The statuses one by one, for each has its own order to be found in; without a word, the first alone for retry and
-  -- discard: nobody means jobs cancelled on purpose.
+  -- The statuses one by one, for each has its own order to be found in, whose name a cursor begins with; without a word
+  -- the first alone for retry and discard: nobody means jobs cancelled on purpose.
   if v_filter ?| '{status,label,ids}' then
     v_statuses := array[null];
   elsif bulk.action in ('retry', 'discard') then
     v_statuses := v_statuses[1:1];
+  else
+    v_statuses := v_statuses[coalesce(array_position(v_statuses, split_part(v_cursor, ' ', 1)), 1):];
   end if;
 
   foreach v_status in array v_statuses loop
+    select found.* into v_page
+    from queue._find_jobs(
+        v_filter || jsonb_strip_nulls(jsonb_build_object('status', v_status)),
+        v_cursor,
+        bulk.max_jobs - cardinality(v_ids),
+        false,
+        v_rows
+      ) as found;
+    v_ids := v_ids || v_page.ids;
+    v_rows := v_rows - v_page.rows_read;
     v_cursor := null;
-    loop
-      select found.* into v_page
-      from queue._find_jobs(
-          v_filter || case when v_status is null then '{}' else jsonb_build_object('status', v_status) end,
-          v_cursor,
-          bulk.max_jobs - cardinality(v_ids),
-          false
-        ) as found;
-      v_ids := v_ids || v_page.ids;
-      v_cursor := v_page.next_cursor;
-      exit when v_cursor is null or cardinality(v_ids) >= bulk.max_jobs;
-    end loop;
-    exit when cardinality(v_ids) >= bulk.max_jobs;
+    next_cursor := v_page.next_cursor;
+    exit when next_cursor is not null;
   end loop;
 
   for bulk.job_id in
     select found.id from unnest(v_ids) as found (id) order by found.id
   loop
-    if bulk.dry_run then
+    if v_dry_run then
       outcome := 'matched';
       note := null;
     else
@@ -127,7 +136,9 @@ begin
     return next;
   end loop;
 
-  if not bulk.dry_run and cardinality(v_ids) > 0 then
+  if cardinality(v_ids) = 0 then
+    return next;
+  elsif not v_dry_run then
     perform queue._record_action(
       'bulk_' || bulk.action,
       v_filter ->> 'queue',
@@ -140,5 +151,5 @@ begin
 end;
 $$;
 
-comment on function queue.bulk is 'One action on every job that matches a filter';
+comment on function queue.bulk is 'One action on the jobs that match a filter, a page at a time';
 grant execute on function queue.bulk to queue_operator;

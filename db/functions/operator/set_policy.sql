@@ -2,7 +2,8 @@
 --
 -- Null leaves a value as it is; unset names those that go back to the settings. lease 1 s to 24 h, timeout 1 s to 7 days, max_attempts
 -- 1 to 100,000, backoff 1 ms to 30 days, retention 1 minute to 10 years. max_attempts holds for jobs enqueued from now on, the rest for
--- all. Returns the policy as it is now, null where the settings hold.
+-- all. Returns the policy as it is now, null where the settings hold, which nobody else changes before this transaction
+-- ends. Without a value it changes nothing: it is for looking before changing.
 create or replace function queue.set_policy(
   queue text,
   lease interval default null,
@@ -79,12 +80,19 @@ begin
   where policy.queue = set_policy.queue
   returning policy.* into v_policy;
 
-  perform queue._record_action(
-    'set_policy',
-    set_policy.queue,
-    set_policy.reason,
-    to_jsonb(v_policy) - '{queue,paused_at,paused_until,paused_by,pause_reason}'::text[]
-  );
+  if v_unset <> '{}'
+    or num_nonnulls(
+      set_policy.lease, set_policy.timeout, set_policy.max_attempts, set_policy.backoff_base,
+      set_policy.backoff_cap, set_policy.finished_retention, set_policy.failed_retention
+    ) > 0
+  then
+    perform queue._record_action(
+      'set_policy',
+      set_policy.queue,
+      set_policy.reason,
+      to_jsonb(v_policy) - '{queue,paused_at,paused_until,paused_by,pause_reason}'::text[]
+    );
+  end if;
 
   return query
     select listed.name, to_jsonb(v_policy) ->> listed.name

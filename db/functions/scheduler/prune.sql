@@ -96,6 +96,10 @@ begin
     select 'ever', timestamptz 'epoch', gone.queue, gone.kind, 'pruned', gone.status, 'gone', 0, count(*), 0
     from gone
     group by gone.queue, gone.kind, gone.status
+    union all
+    select 'ever_of_all', timestamptz 'epoch', '', '', 'pruned', gone.status, 'gone', 0, count(*), 0
+    from gone
+    group by gone.status
     on conflict (grain, at, queue, kind, event, from_status, to_status, bucket) do update
     set events = rollup.events + excluded.events
   )

@@ -1,5 +1,7 @@
 -- queue.check_session: whose session this is and what it may do; no row when it has ended
-create or replace function queue.check_session(secret text)
+--
+-- touch says that somebody did something: a session ends half an hour after that. A page that polls does nothing.
+create or replace function queue.check_session(secret text, touch boolean default true)
 returns table (account text, role text)
 language plpgsql
 security definer
@@ -24,7 +26,8 @@ begin
   end if;
 
   -- Once a minute is enough, and not on a standby.
-  if v_seen_at < v_now - interval '1 minute'
+  if check_session.touch
+    and v_seen_at < v_now - interval '1 minute'
     and not current_setting('transaction_read_only')::boolean
   then
     update queue.sessions as session

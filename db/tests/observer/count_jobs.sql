@@ -10,6 +10,10 @@ values
   ('ever', 'epoch', 'q', 'k', 'succeeded', 'running', 'succeeded', 1, 3, 0),
   ('ever', 'epoch', 'q', 'k', 'pruned', 'succeeded', 'gone', 0, 1, 0),
   ('ever', 'epoch', 'other', 'k', 'enqueued', '', 'queued', 0, 5, 0);
+insert into queue.rollups
+select 'ever_of_all', 'epoch', '', '', ever.event, ever.from_status, ever.to_status, ever.bucket, sum(ever.events), 0
+from queue.rollups as ever
+group by 5, 6, 7, 8;
 prepare of_status as select jobs, capped from queue.count_jobs(jsonb_build_object('queue', 'q', 'status', $1::text));
 
 select results_eq($$ execute of_status('queued') $$, 'values (6::bigint, false)', 'Queued are those that came and were not claimed');
@@ -17,7 +21,10 @@ select results_eq($$ execute of_status('running') $$, 'values (1::bigint, false)
 select results_eq($$ execute of_status('succeeded') $$, 'values (2::bigint, false)', 'What was pruned does not count');
 select results_eq($$ execute of_status('failed') $$, 'values (0::bigint, false)', 'None is none');
 select is((select jobs from queue.count_jobs()), 14::bigint, 'Without a filter all count');
+select is((select jobs from queue.count_jobs('{"status": "queued"}')), 11::bigint, 'Without a queue those of all queues');
 select is((select jobs from queue.count_jobs('{"kind": "k", "queue": "other"}')), 5::bigint, 'Queue and kind are counted by counters');
+select is((select jobs from queue.count_jobs('{"kind": "k"}')), 14::bigint, 'A kind in whatever queue it is');
+select is((select jobs from queue.count_jobs('{"kind": "l"}')), 0::bigint, 'And none of another');
 
 -- Other filters look at rows.
 select queue_tests.enqueue_one('row', 'rows', delay => case when i > 3 then interval '1 hour' end)

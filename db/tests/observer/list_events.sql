@@ -1,7 +1,10 @@
 begin;
 select no_plan();
 
-select is_empty($$ select * from queue.list_events() $$, 'Without events there is no row');
+select results_eq(
+  'select id, event, next_cursor from queue.list_events()', 'values (null::bigint, null::text, null::bigint)',
+  'Without events there is one row, without an id'
+);
 
 set local rowlock.actor = 'alice';
 select queue_tests.run_one('first');
@@ -47,7 +50,9 @@ select results_eq(
   $$ values ('claimed') $$,
   'A filter holds for one job, too'
 );
-select is_empty($$ select * from queue.list_events(-1) $$, 'A job that never was has no history');
+select is_empty(
+  'select from queue.list_events(-1) where id is not null', 'A job that never was has no history'
+);
 delete from queue.jobs where kind = 'second';
 select is(
   (select count(*) from queue.list_events((select min(job_id) from queue_tests.job_events where kind = 'second'))),
@@ -94,10 +99,62 @@ select is((select count(*) from queue.list_events()), 100::bigint, 'A page has 1
 select cmp_ok(queue_tests.rows_read('queue.job_events') - (select rows from reads), '<=', 300::bigint, 'It reads little more than it shows');
 truncate reads;
 insert into reads select queue_tests.rows_read('queue.job_events');
-select is_empty(
-  $$ select from queue.list_events(filter => '{"kind": "first"}') $$, 'A page looks at 10,000 events at most'
+create temp table nothing as select id, next_cursor from queue.list_events(filter => '{"kind": "first"}');
+select results_eq(
+  'select id, next_cursor is not null from nothing', 'values (null::bigint, true)',
+  'A page on which nothing of 10,000 matched says where to go on'
 );
-select cmp_ok(queue_tests.rows_read('queue.job_events') - (select rows from reads), '<=', 10200::bigint, 'and no more');
+select cmp_ok(queue_tests.rows_read('queue.job_events') - (select rows from reads), '<=', 10200::bigint, 'It read no more');
+select results_eq(
+  $$
+    select there.event, there.next_cursor
+    from nothing,
+      queue.list_events(filter => '{"kind": "first", "event": "enqueued"}', cursor => nothing.next_cursor) as there
+  $$,
+  $$ values ('enqueued', null::bigint) $$,
+  'The next page finds it'
+);
+insert into queue.job_events (at, job_id, attempt, fence, event, to_status, queue, kind)
+select now(), 777777, 0, 0, case when n > 10050 then 'failed' else 'snoozed' end, 'queued', 'long', 'long'
+from generate_series(1, 10060) as n;
+select results_eq(
+  $$
+    select page.id, there.event, count(*)
+    from queue.list_events(777777, '{"event": "failed"}') as page,
+      queue.list_events(777777, '{"event": "failed"}', page.next_cursor) as there
+    group by 1, 2
+  $$,
+  $$ values (null::bigint, 'failed', 10::bigint) $$,
+  'So does the history of one job'
+);
+
+-- Pages.
+create function pg_temp.pages(of_job bigint, filter jsonb, max_events integer)
+returns text language plpgsql as $$
+declare
+  v_cursor bigint;
+  v_pages text;
+  v_page record;
+begin
+  loop
+    select string_agg(coalesce(event, '-'), ' ' order by listed.ordinality) as events, max(next_cursor) as next
+    into v_page
+    from queue.list_events(pages.of_job, pages.filter, v_cursor, pages.max_events) with ordinality as listed;
+    v_pages := concat_ws(', ', v_pages, v_page.events);
+    v_cursor := v_page.next;
+    exit when v_cursor is null;
+  end loop;
+  return v_pages;
+end $$;
+select is(
+  pg_temp.pages(queue_tests.job_id('first'), '{}', 2), 'enqueued claimed, progressed retry_scheduled, -',
+  'Pages of a job join without gap or overlap; an end that fills a page is told by the next'
+);
+delete from queue.job_events where kind in ('many', 'long');
+select is(
+  pg_temp.pages(null, '{"worker": "tester"}', 3), 'succeeded claimed retry_scheduled, progressed claimed',
+  'So do pages of all'
+);
 
 select throws_ok(format('select queue.list_events(%s)', arguments), 'RL400', null, rule)
 from (

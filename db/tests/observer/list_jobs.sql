@@ -155,6 +155,16 @@ select is(
   '5 4', 'Backwards is the page before the cursor, in the same order'
 );
 
+select is(
+  pg_temp.pages(jsonb_build_object('ids', (select jsonb_agg(id) from jobs where n < 6))), '1 2, 3 4, 5',
+  'Pages of jobs that are named'
+);
+select is(
+  pg_temp.pages(jsonb_build_object('ids', (select jsonb_agg(id) from jobs where n < 6)), true), '2 3, 1',
+  'and back from the last'
+);
+select is(pg_temp.pages('{"ids": [0, 1e30, 1.5]}'), '-', 'No job has an id that is none');
+
 -- A page reads 10,000 rows at most.
 insert into queue.jobs (created_at, available_at, finished_at, status, max_attempts, attempt, fence, kind)
 select now(), now(), now(), 'succeeded', 5, 1, 1, 'kept' from generate_series(1, 10500);

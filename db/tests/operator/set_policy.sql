@@ -62,6 +62,7 @@ select results_eq(
   $$ select null::text, null::text where false $$,
   'A queue without a policy is answered with nothing that differs'
 );
+select is_empty($$ select from queue.audit where queue = 'fresh' $$, 'To change nothing is no action');
 
 -- What it is for.
 select queue_tests.enqueue_one('slow', 'slow');

@@ -46,10 +46,15 @@ select results_eq(
   'Events stay: they have a retention of their own'
 );
 select results_eq(
-  $$ select to_status, from_status, kind like from_status || '.%', sum(events)::integer
-     from queue.rollups where event = 'pruned' group by 1, 2, 3 order by 2 $$,
-  $$ values ('gone', 'cancelled', true, 3), ('gone', 'failed', true, 1), ('gone', 'succeeded', true, 3) $$,
-  'The counters know what is gone'
+  $$ select grain, to_status, from_status, kind like from_status || '.%', sum(events)::integer
+     from queue.rollups where event = 'pruned' group by 1, 2, 3, 4 order by 1, 3 $$,
+  $$
+    values
+      ('ever', 'gone', 'cancelled', true, 3), ('ever', 'gone', 'failed', true, 1), ('ever', 'gone', 'succeeded', true, 3),
+      ('ever_of_all', 'gone', 'cancelled', false, 3), ('ever_of_all', 'gone', 'failed', false, 1),
+      ('ever_of_all', 'gone', 'succeeded', false, 3)
+  $$,
+  'The counters know what is gone, of each kind and of all together'
 );
 
 -- Retention by queue and by settings.

@@ -76,7 +76,7 @@ select results_eq(
   $$,
   $$
     values
-      ('five_minutes_of_all', '', '', 'claimed', 1::bigint), ('hour_of_all', '', '', 'claimed', 1),
+      ('ever_of_all', '', '', 'claimed', 1::bigint), ('five_minutes_of_all', '', '', 'claimed', 1), ('hour_of_all', '', '', 'claimed', 1),
       ('minute_of_all', '', '', 'claimed', 1)
   $$,
   'And once more for all queues and kinds together'

@@ -15,7 +15,16 @@ select ok(
   (select seen_at > clock_timestamp() - interval '1 minute' from queue.sessions),
   'A request keeps it going'
 );
-update queue.sessions set seen_at = seen_at - interval '31 minutes';
+update queue.sessions set seen_at = seen_at - interval '20 minutes';
+select results_eq(
+  'select account from queue.check_session((select secret from started), touch => false)', $$ values ('alice') $$,
+  'A page that polls is still signed in'
+);
+select ok(
+  (select seen_at < clock_timestamp() - interval '19 minutes' from queue.sessions),
+  'It does not keep the session going'
+);
+update queue.sessions set seen_at = clock_timestamp() - interval '31 minutes';
 select is_empty('check_it', 'Without a request it ends after half an hour');
 
 update queue.sessions set seen_at = clock_timestamp(), started_at = started_at - interval '12 hours';

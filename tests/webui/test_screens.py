@@ -391,3 +391,21 @@ def test_a_filtered_time_is_shown_with_its_chip(site: Site, viewer: Browser) -> 
     site.queue.enqueue("pay")
     assert "since: 1h" in viewer.get("/jobs?since=1h").text
     assert "No job matches." in viewer.get("/jobs?since=0s").text
+
+
+def test_events_that_lie_far_away_are_a_click_away(site: Site, viewer: Browser) -> None:
+    site.queue.enqueue("rare")
+    site.conn.execute(
+        """
+        insert into queue.job_events (at, job_id, attempt, fence, event, to_status, queue, kind)
+        select now(), 77, 0, 0, 'snoozed', 'queued', 'q', 'k' from generate_series(1, 10050)
+        """
+    )
+    for filter, found in (("kind=rare", "enqueued"), ("job=77&event=failed", None)):
+        page = viewer.get(f"/events?{filter}").text
+        assert "None among the 10,000 read here." in page
+        onward = re.search(r'href="([^"]*)">Go on reading', page)
+        assert onward
+        page = viewer.get(onward[1].replace("&amp;", "&")).text
+        assert "Go on reading" not in page
+        assert (f">{found}</span>" if found else "No event matches.") in page

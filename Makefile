@@ -119,6 +119,10 @@ bench: packages venv ## Rowlock and its peers on one server: make bench [QUICK=1
 bench-claim: venv ## What a claim costs with millions of jobs: make bench-claim [PG=18]
 	@$(BIN)/python -m bench.claim --pg $(PG)
 
+.PHONY: bench-profile
+bench-profile: venv ## Where the time of a job goes, in the server and in the worker: make bench-profile [PG=18]
+	@$(BIN)/python -m bench.profile --pg $(PG)
+
 .PHONY: bench-web
 bench-web: venv ## What the dashboard's reads cost with 5 M jobs: make bench-web [PG=18] [ARGS=--fresh]
 	@$(BIN)/python -m bench.web_reads --pg $(PG) $(ARGS)

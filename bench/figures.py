@@ -17,9 +17,8 @@ def cpu_of(pids: Iterable[int]) -> float:
     """Milliseconds that processes have run so far; zero where the system does not tell."""
     spent = 0
     for pid in pids:
-        told = Path(f"/proc/{pid}/schedstat")
-        if told.exists():
-            spent += int(told.read_text().split()[0])
+        for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            spent += int(thread.read_text().split()[0])
     return spent / 1e6
 
 

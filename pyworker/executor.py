@@ -54,6 +54,7 @@ class Threads:
                 if not self._wake(min(count, left)):
                     return
                 count *= 2
+            # Threads that wake up find the interpreter free.
             sleep(self._LOOK_AGAIN)
             taken = left - len(self._jobs)
 

@@ -333,7 +333,7 @@ class Worker:
             self._settler.put(job)
 
     def _slots_freed(self) -> None:
-        self._dispatcher.ring()
+        self._dispatcher.slots_freed()
         if self.is_draining:
             self._poke()
 

@@ -92,7 +92,7 @@ from (
 
 -- The cost of a page among many.
 insert into queue.job_events (at, job_id, attempt, fence, event, to_status, queue, kind)
-select now() - n * interval '1 minute', n, 0, 0, 'enqueued', 'queued', 'many', 'many'
+select now() - n * interval '1 minute', -n, 0, 0, 'enqueued', 'queued', 'many', 'many'
 from generate_series(1, 12000) as n;
 create temp table reads as select queue_tests.rows_read('queue.job_events') as rows;
 select is((select count(*) from queue.list_events()), 100::bigint, 'A page has 100 events by default');

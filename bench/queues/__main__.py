@@ -25,7 +25,7 @@ from functools import partial
 
 from bench.figures import percentile
 from bench.queues import limits, process
-from bench.queues.contract import Contender
+from bench.queues.contract import Contender, PartlyDoneError
 from bench.queues.measures import WHAT, Figure, Measures, Sizes, count_idle_statements
 from bench.queues.peer import PEERS
 from bench.queues.redis import Redis
@@ -150,7 +150,12 @@ class Bench:
         """What failed once is not tried again; the others go on."""
         if part not in self.report.failed.get(name, {}):
             with self._failing(name, part):
-                self._note(name, part, call())
+                try:
+                    figure = call()
+                except PartlyDoneError as exc:
+                    self._note(name, part, exc.figure)
+                    raise
+                self._note(name, part, figure)
 
     @contextlib.contextmanager
     def _failing(self, name: str, part: str) -> Iterator[None]:

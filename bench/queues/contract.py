@@ -15,6 +15,14 @@ class NotDoneOnceError(Exception):
     """A job was lost, done twice, or did not end in time: the figure would be worth nothing."""
 
 
+class PartlyDoneError(NotDoneOnceError):
+    """Of a measure's parts the first gave a figure."""
+
+    def __init__(self, figure: dict[str, float], reason: str) -> None:
+        super().__init__(reason)
+        self.figure = figure
+
+
 PATIENCE = 300.0
 """Seconds after which a drain, or any one call, has failed."""
 

@@ -63,7 +63,6 @@ KINDS = {
         "postgresql",
         "1,000 jobs at once, in an event loop, eager polling",
         "https://tkte.ch/chancy/chancy.executors.asyncex.html",
-        drains=5_000,
         besides="EFGHIK",
     ),
     "celery": Kind(
@@ -79,7 +78,6 @@ KINDS = {
         "redis",
         "one process of 8 threads, 1,000 fetched ahead",
         "https://dramatiq.io/guide.html#workers",
-        drains=5_000,
         besides="IK",
     ),
 }

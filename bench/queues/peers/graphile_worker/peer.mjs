@@ -33,10 +33,11 @@ from graphile_worker.add_jobs(
   array(select json_populate_recordset(null::graphile_worker.job_spec, $1::json))
 )`;
 
-// A job that is done is deleted.
+// A job that is done is deleted; one that failed is due again later.
 const LEFT = `
 select last_error from graphile_worker.jobs
-where id between $1 and $2 and run_at <= now() order by last_error limit 1`;
+where id between $1 and $2 and (run_at <= now() or last_error is not null)
+order by last_error limit 1`;
 
 async function drive() {
   const utils = await makeWorkerUtils({ preset });

@@ -21,9 +21,9 @@ sys.path.append(str(next(p for p in Path(__file__).parents if (p / "pyproject.to
 
 from bench.queues.peers.program import Handlers, serve
 
-# Of 10, 100, 200, 500 and 1,000, and of one, two and five managers in the process, as in its own
-# benchmark (https://github.com/janbjorge/pgqueuer/blob/main/tools/benchmark.py), the fastest.
-BATCH = 200
+# 10 to 200 are slower and 1,000 is not faster, nor are two or five managers in the process, as in
+# its own benchmark (https://github.com/janbjorge/pgqueuer/blob/main/tools/benchmark.py).
+BATCH = 500
 
 _LEFT = """
 select exists(

@@ -103,7 +103,7 @@ def test_the_report_compares_with_ours_and_names_what_failed(
     assert document.read_text().splitlines() == [
         "before",
         BEGIN,
-        "a machine",
+        "a machine.",
         "",
         "|  | drain, jobs/s (C) | enqueue, jobs/s (A) | pick-up p50 / p95 / p99, ms (D) |",
         "| --- | --- | --- | --- |",

@@ -58,7 +58,7 @@ class Report:
     # -- Markdown
 
     def text(self, *, whole: bool = True) -> str:
-        sections = [self.made, self._at_work(), self._conclusions(), self._besides()]
+        sections = [f"{self.made}.", self._at_work(), self._conclusions(), self._besides()]
         if whole:
             sections += [self._limits(), self._settings()]
         return "\n\n".join(each for each in [*sections, self._failures()] if each)

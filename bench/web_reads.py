@@ -4,7 +4,7 @@ Every function that a screen calls, as it calls it, N times in one session with 
 every screen through the application; both again, a few, with a thousand queues of a thousand jobs.
 Prints a table each; speed is measured here, never asserted.
 CPU is the server's, the mean: what a call costs where nothing else runs.
-Seeding takes some minutes and 9 GB below .cache; what is there is used again.
+Seeding takes some minutes and 12 GB below .cache; what is there is used again.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def test_the_arrows_are_those_of_the_functions_files() -> None:
     """Each function of the table says so itself in the first line of its file."""
     rows = re.findall(r"^\| ([^|]*->[^|]*) \| ([^|]*) \| ([^|]*) \|$", README, re.MULTILINE)
     table = (ROOT / "db" / "migrations" / "0002.events.sql").read_text()
-    (listed,) = re.findall(r"event in \((.*?)\)", table, re.DOTALL)
+    (listed,) = re.findall(r"value in \((.*?)\)", table, re.DOTALL)
     known = set(re.findall(r"'(\w+)'", listed))
     told: set[str] = set()
     for arrow, functions, events in rows:

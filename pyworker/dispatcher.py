@@ -73,7 +73,6 @@ class Dispatcher(Loop):
         self._unknown = Throttle(30.0)
 
         self._is_wanted = True
-        self._needs_slots = False
         # The last claim was filled: there is more, look again whenever a slot is free.
         self._is_hungry = False
         self._in_a_row = 0
@@ -88,11 +87,6 @@ class Dispatcher(Loop):
         self._is_wanted = True
         self.ring()
 
-    def slots_freed(self) -> None:
-        """Claims are out of hand. Called by whoever dropped them."""
-        if self._needs_slots:
-            self.ring()
-
     def step(self) -> None:
         self._bell.clear()
         # Nothing to hand over, but for threads that could not be started the last time.
@@ -101,8 +95,6 @@ class Dispatcher(Loop):
             self._wait(0.1)
             return
 
-        # Said before looking: slots that are freed from here on are either seen or told of.
-        self._needs_slots = True
         free = min(self._claims.free, MAX_BATCH)
         if self._left is not None:
             free = min(free, self._left)
@@ -111,7 +103,6 @@ class Dispatcher(Loop):
         if free <= 0:
             self._wait(self.patience)
             return
-        self._needs_slots = False
 
         now = monotonic()
         if self._is_wanted or self._is_hungry:

@@ -333,7 +333,7 @@ class Worker:
             self._settler.put(job)
 
     def _slots_freed(self) -> None:
-        self._dispatcher.slots_freed()
+        self._dispatcher.ring()
         if self.is_draining:
             self._poke()
 

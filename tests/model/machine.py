@@ -680,12 +680,15 @@ class Rowlock(RuleBasedStateMachine):
         for job_id, fence in sorted(claims, key=lambda claim: self.model.holds(*claim)):
             mine = [(one[0], one[3]) for one in asked if one[1:3] == (job_id, fence)]
             refused = verdicts[job_id, fence, "refused"]
-            for verdict in self._settle_claim(job_id, fence, mine, refused):
-                if verdict == "accepted" and job_id in answered_twice:
-                    # An answer given again may come before or after the next claim's first one.
-                    seen = verdicts[job_id, fence, "lost"] > wanted[job_id, fence, "lost"]
-                    verdict = "lost" if seen and not self._now_settled(job_id, fence) else verdict
-                wanted[job_id, fence, verdict] += 1
+            answers = Counter(self._settle_claim(job_id, fence, mine, refused))
+            if job_id in answered_twice and not self._now_settled(job_id, fence):
+                # An answer given again may come before or after the next claim's first one.
+                late = verdicts[job_id, fence, "lost"] - answers["lost"]
+                late = min(max(late, 0), answers["accepted"])
+                answers += Counter(lost=late)
+                answers -= Counter(accepted=late)
+            for answered, count in answers.items():
+                wanted[job_id, fence, answered] += count
         assert +verdicts == wanted, f"{verdicts - wanted} instead of {wanted - verdicts}: {answer}"
         for _, _, verdict in wanted:
             self.coverage[f"settle {verdict}"] += 1

@@ -371,32 +371,53 @@ class NewJob:
     headers: Mapping[str, Any] | None = None
 
 
+_NEW_JOB = tuple(field.name for field in fields(NewJob))
+
+
 def _jobs_json(jobs: Iterable[NewJob | Mapping[str, Any]]) -> JsonText:
     """The batch as one JSON array. Errors name the job by its ordinal, as the server's do."""
-    objects: list[str] = []
-    for ordinal, job in enumerate(jobs, start=1):
-        if isinstance(job, NewJob):
-            given: Mapping[str, Any] = {f.name: getattr(job, f.name) for f in fields(job)}
-        elif isinstance(job, Mapping):
-            given = job
-        else:
-            raise InvalidArgument(f"job {ordinal} must be a NewJob or a mapping")
+    jobs = list(jobs)
+    try:
+        text = f"[{','.join(map(_plain_job_json, jobs))}]"
+    except (TypeError, ValueError, RecursionError):
+        text = None
+    if text is None or clean_text(text) != text:
+        text = f"[{','.join(_job_json(*each) for each in enumerate(jobs, start=1))}]"
+    return JsonText(text)
 
-        members: list[str] = []
-        for name, value in given.items():
-            where = f"{name} of job {ordinal}"
-            if value is None:
-                continue
-            if isinstance(value, timedelta):
-                value = _span_text(value)
-            elif isinstance(value, datetime):
-                _instant(value, where)
-                value = value.isoformat()
-            elif isinstance(value, str) and not isinstance(value, JsonText) and name != "payload":
-                _exact(value, where)
-            members.append(f"{json.dumps(name)}:{encode_json(value, where)}")
-        objects.append("{" + ",".join(members) + "}")
-    return JsonText("[" + ",".join(objects) + "]")
+
+def _plain_job_json(job: NewJob | Mapping[str, Any]) -> str:
+    """A job of what JSON knows, in one go. Of others it raises, or leaves what the server refuses;
+    `_job_json` writes them, and finds what is wrong."""
+    if not isinstance(job, NewJob) or JsonText in (type(job.payload), type(job.headers)):
+        raise TypeError
+    return _encode(
+        {name: value for name in _NEW_JOB if (value := getattr(job, name)) is not None}
+    )
+
+
+def _job_json(ordinal: int, job: NewJob | Mapping[str, Any]) -> str:
+    if isinstance(job, NewJob):
+        given: Mapping[str, Any] = {name: getattr(job, name) for name in _NEW_JOB}
+    elif isinstance(job, Mapping):
+        given = job
+    else:
+        raise InvalidArgument(f"job {ordinal} must be a NewJob or a mapping")
+
+    members: list[str] = []
+    for name, value in given.items():
+        where = f"{name} of job {ordinal}"
+        if value is None:
+            continue
+        if isinstance(value, timedelta):
+            value = _span_text(value)
+        elif isinstance(value, datetime):
+            _instant(value, where)
+            value = value.isoformat()
+        elif isinstance(value, str) and not isinstance(value, JsonText) and name != "payload":
+            _exact(value, where)
+        members.append(f"{json.dumps(name)}:{encode_json(value, where)}")
+    return "{" + ",".join(members) + "}"
 
 
 OutcomeVerb = Literal["complete", "fail", "snooze", "release", "accept_cancel"]
@@ -962,9 +983,10 @@ class Call(Generic[R]):
         if not self.columns:
             scalar: R = values[0]
             return scalar
-        values = list(values)
-        for i in self.json:
-            values[i] = _readable_json(values[i])
+        if self.json:
+            values = list(values)
+            for i in self.json:
+                values[i] = _readable_json(values[i])
         return self.row(*values)
 
 

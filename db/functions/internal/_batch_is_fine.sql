@@ -26,14 +26,9 @@ begin
     delay interval, max_attempts integer, lease interval, timeout interval,
     idempotency_key text, headers jsonb
   )
-  where (
-    job.kind ~ '^[a-z0-9][a-z0-9_.:-]*$' and length(job.kind) <= 63
-    and coalesce(job.queue ~ '^[a-z0-9][a-z0-9_.:-]*$' and length(job.queue) <= 63, true)
-    and coalesce(octet_length(job.payload::text) <= 200, true)
-    and coalesce(job.priority between 0 and 9, true)
-    and coalesce(length(job.idempotency_key) between 1 and 255, true)
-    and job.available_at is null and job.delay is null and job.max_attempts is null
-    and job.lease is null and job.timeout is null and job.headers is null
+  where queue._is_plain_job(
+    job.kind, job.payload, job.queue, job.priority, job.available_at, job.delay, job.max_attempts,
+    job.lease, job.timeout, job.idempotency_key, job.headers
   ) is not true;
 
   return true;

@@ -34,11 +34,16 @@ declare
   v_available_at timestamptz;
   v_job queue.jobs;
 begin
-  perform queue._check_job(
+  if queue._is_plain_job(
     enqueue.kind, v_payload, v_queue, enqueue.priority, enqueue.available_at, enqueue.delay,
-    enqueue.max_attempts, enqueue.lease, enqueue.timeout, enqueue.idempotency_key, enqueue.headers,
-    v_now
-  );
+    enqueue.max_attempts, enqueue.lease, enqueue.timeout, enqueue.idempotency_key, enqueue.headers
+  ) is not true then
+    perform queue._check_job(
+      enqueue.kind, v_payload, v_queue, enqueue.priority, enqueue.available_at, enqueue.delay,
+      enqueue.max_attempts, enqueue.lease, enqueue.timeout, enqueue.idempotency_key,
+      enqueue.headers, v_now
+    );
+  end if;
 
   v_available_at := greatest(coalesce(enqueue.available_at, v_now + enqueue.delay, v_now), v_now);
 

@@ -86,7 +86,9 @@ begin
             progress = null,
             progress_message = null
         where job.ctid = any (v_ctids)
-        returning job.*
+        returning
+          job.id, job.fence, job.queue, job.kind, job.payload, job.attempt, job.max_attempts,
+          job.lease, job.timeout, job.headers, job.created_at, job.available_at, job.priority
       ),
       recorded as (
         insert into queue.job_events (
@@ -94,8 +96,7 @@ begin
         )
         select
           v_now, claimed.id, claimed.attempt, claimed.fence, v_now - claimed.available_at, 'claimed',
-          'queued', 'running',
-          claimed.queue, claimed.kind, claimed.worker
+          'queued', 'running', claimed.queue, claimed.kind, claim.worker
         from claimed
       )
       select

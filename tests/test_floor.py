@@ -188,7 +188,7 @@ MAKERS: list[Maker] = [
 
 
 def warm(worker: Session) -> None:
-    """The first refresh ticks, the second finds the tick safe and has floors."""
+    """A refresh ticks, and has floors when it or a later one finds the tick safe."""
     worker.raise_floors(Q)
 
 
@@ -658,6 +658,19 @@ PAUSED_WRITER = Change(
 )
 
 
+def test_a_new_session_has_floors_at_once(stage: Stage) -> None:
+    """Where nobody writes: else its first claims would each walk what is dead."""
+    jobs = [stage.admin.enqueue(Q) for _ in range(3)]
+    for _ in range(100):
+        worker = stage.session()
+        worker.refresh(Q)
+        if worker.floors["queues"]:
+            assert worker.floors["safe"] == worker.floors["tick"]["at"]
+            assert worker.claim(Q, 3) == jobs
+            return
+    pytest.fail("somebody wrote each time")
+
+
 @pytest.mark.parametrize(
     ("change", "script"),
     [
@@ -713,6 +726,17 @@ MUTANTS = [
             ),
         ),
         tick_between_clock_and_id_of_a_writer,
+    ),
+    Mutant(
+        "a tick is safe at once though an older writer is open",
+        (
+            Change(
+                "_refresh_floors",
+                "pg_current_xact_id() <= pg_snapshot_xmin(pg_current_snapshot())",
+                "true",
+            ),
+        ),
+        late_commit(enqueue),
     ),
     Mutant(
         "a tick is held to be safe while older writers are open",

@@ -107,7 +107,7 @@ class Session:
         self.run("select queue._refresh_floors(%s)", list(queues))
 
     def raise_floors(self, queue: str, beyond: int = 0) -> None:
-        """Refreshes until a tick later than `beyond` is safe: two times, if nobody else writes.
+        """Refreshes until a tick later than `beyond` is safe: once or twice, if nobody else writes.
 
         Any transaction of the cluster holds floors back, an autovacuum's too.
         """

@@ -6,7 +6,7 @@
 --      job no earlier (_transition_time).
 --   2. A tick here does the reverse: clock first, transaction id second. Once every transaction older than the tick's
 --      has ended, all that they wrote is visible, and all that others write is dated after the tick.
---      So nothing new can appear below the tick's clock: it is safe.
+--      So nothing new can appear below the tick's clock: it is safe, at once where nobody older writes.
 --   3. A session that already has a transaction id does not tick: its own jobs could be dated before.
 -- Floors are per queue and priority, microseconds since 1970, 0 for none yet. Once a minute they are sought
 -- from the start again, and on a clock that stepped back they are forgotten.
@@ -51,6 +51,10 @@ begin
     v_state := v_state || jsonb_build_object(
       'tick', jsonb_build_object('xid', pg_current_xact_id()::text, 'at', v_tick_at)
     );
+    -- At once, so that a new session walks the dead entries once and not claim after claim.
+    if pg_current_xact_id() <= pg_snapshot_xmin(pg_current_snapshot()) then
+      v_state := v_state || jsonb_build_object('safe', v_tick_at);
+    end if;
   end if;
 
   v_recheck := v_now >= (v_state ->> 'recheck')::bigint;

@@ -18,6 +18,7 @@ declare
   v_ids bigint[];
   v_fences integer[];
   v_results jsonb[];
+  v_places bigint[];
   v_others json[];
   v_held record;
 begin
@@ -41,12 +42,19 @@ begin
       array_agg(
         case when item.result is not null then queue._result(item.result) end
       ) filter (where item.outcome = 'complete'),
-      array_agg(item.value) filter (where item.outcome is distinct from 'complete')
-    into v_ids, v_fences, v_results, v_others
+      array_agg(item.place) filter (where item.outcome is distinct from 'complete')
+    into v_ids, v_fences, v_results, v_places
     from rows from (
-      json_to_recordset(v_outcomes) as (job_id bigint, fence integer, outcome text, result json),
-      json_array_elements(v_outcomes)
-    ) as item (job_id, fence, outcome, result, value);
+      json_to_recordset(v_outcomes) as (job_id bigint, fence integer, outcome text, result json)
+    ) with ordinality as item (job_id, fence, outcome, result, place);
+
+    if v_places is not null then
+      v_others := array(
+        select item.value
+        from json_array_elements(v_outcomes) with ordinality as item (value, place)
+        where item.place = any (v_places)
+      );
+    end if;
 
     if v_ids is not null then
       select held.* into v_held from queue._lock_claims(v_ids, v_fences) as held;

@@ -25,7 +25,7 @@ KINDS = {
     "graphile_worker": Kind(
         "node",
         "postgresql",
-        "24 jobs at once, a local queue of 1,000, completions batched",
+        "24 jobs at once, a local queue of 500, completions batched",
         "https://worker.graphile.org/docs/performance",
         besides="EGHIK",
     ),

@@ -5,16 +5,15 @@ import {
   handlers, parts, serve, tomorrow, url, work,
 } from '../../../bench/queues/peers/program.mjs';
 
-// What its performance page measures with, https://worker.graphile.org/docs/performance, only that
-// its local queue has 500: "a much higher number may make sense" for extremely fast tasks, says
-// WorkerOptions.localQueue.size (dist/index.d.ts). Of the server's time a job, 500 took 33 us here,
-// 1,000 took 22, 5,000 took 14; a crash locks so many jobs for four hours. A pool of "10 or
-// concurrentJobs + 2, whichever is larger" (maxPoolSize, there). LISTEN wakes it: the same settings
-// serve latency. A line in the log for every job done is left out.
+// What its performance page measures with, https://worker.graphile.org/docs/performance. A larger
+// local queue drains faster, and a crash locks as many jobs for four hours (docs/performance.md has
+// what 1,000 and 5,000 do). A pool of "10 or concurrentJobs + 2, whichever is larger" (maxPoolSize,
+// dist/index.d.ts). LISTEN wakes it: the same settings serve latency. A line in the log for every
+// job done is left out.
 const SETTINGS = {
   concurrentJobs: 24,
   maxPoolSize: 26,
-  localQueue: { size: 1000 },
+  localQueue: { size: 500 },
   completeJobBatchDelay: 0,
   failJobBatchDelay: 0,
 };

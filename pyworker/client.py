@@ -391,9 +391,7 @@ def _plain_job_json(job: NewJob | Mapping[str, Any]) -> str:
     `_job_json` writes them, and finds what is wrong."""
     if not isinstance(job, NewJob) or JsonText in (type(job.payload), type(job.headers)):
         raise TypeError
-    return _encode(
-        {name: value for name in _NEW_JOB if (value := getattr(job, name)) is not None}
-    )
+    return _encode({name: value for name in _NEW_JOB if (value := getattr(job, name)) is not None})
 
 
 def _job_json(ordinal: int, job: NewJob | Mapping[str, Any]) -> str:

@@ -174,16 +174,21 @@ def test_the_page_of_a_job_works_in_the_dark_by_choice(
     board: Board, visit: Opener, queue: str
 ) -> None:
     page = visit("viewer", "/", color_scheme="light")
-    ground = "getComputedStyle(document.documentElement).backgroundColor"
-    light = page.evaluate(ground)
+
+    def ground() -> str:
+        page.wait_for_load_state()  # a page without its style sheet has none
+        found: str = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        return found
+
+    light = ground()
     page.get_by_label("Theme").select_option("dark")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    dark = page.evaluate(ground)
+    dark = ground()
     assert dark != light
     page.goto("/jobs")
-    assert page.evaluate(ground) == dark
+    assert ground() == dark
     page.get_by_label("Theme").select_option("auto")
     expect(page.locator("html")).to_have_attribute("data-theme", "auto")
-    assert page.evaluate(ground) == light
+    assert ground() == light
     page.emulate_media(color_scheme="dark")
-    assert page.evaluate(ground) == dark
+    assert ground() == dark

@@ -998,7 +998,9 @@ def test_health_and_metrics(app: App, url: str, client: Client) -> None:
         assert "rowlock_worker_busy_slots 1.0" in text
         assert 'rowlock_jobs_claimed_total{queue="default"} 2.0' in text
         assert 'rowlock_outcomes_total{kind="boom",outcome="failed",queue="default"} 1.0' in text
-        assert 'rowlock_worker_wakeup{cover="covered"} 1.0' in text
+        # Once it stands by again.
+        covered = 'rowlock_worker_wakeup{cover="covered"} 1.0'
+        eventually(lambda: covered in get(worker, "/metrics")[1])
 
         worker.stop()
         eventually(lambda: get(worker, "/readyz")[0] == 503)

@@ -58,6 +58,10 @@ group by 1
 """
 
 
+Measure = Callable[[str, int, Callable[[], object]], None]
+"""Runs a call on so many jobs, and keeps what it cost under its name."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """For one job."""
@@ -119,7 +123,7 @@ def transitions(server: Server) -> list[tuple[str, Cost]]:
     return [(call, _median(costs[1:])) for call, costs in told.items()]
 
 
-def _round(client: Client, measure: Callable[[str, int, Callable[[], object]], None]) -> None:
+def _round(client: Client, measure: Measure) -> None:
     def enqueue() -> None:
         for _ in range(500):
             client.enqueue("bench")
@@ -136,7 +140,7 @@ def _round(client: Client, measure: Callable[[str, int, Callable[[], object]], N
 
 def _claims(
     client: Client,
-    measure: Callable[[str, int, Callable[[], object]], None],
+    measure: Measure,
     batch: int,
     number: int,
 ) -> None:

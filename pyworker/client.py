@@ -383,6 +383,7 @@ def _jobs_json(jobs: Iterable[NewJob | Mapping[str, Any]]) -> JsonText:
         text = None
     if text is None or clean_text(text) != text:
         text = f"[{','.join(_job_json(*each) for each in enumerate(jobs, start=1))}]"
+        _exact(text, "jobs")
     return JsonText(text)
 
 
@@ -1307,7 +1308,7 @@ class Client:
 
     def enqueue_many(self, jobs: Iterable[NewJob | Mapping[str, Any]]) -> list[EnqueuedOne]:
         """At most 1,000 jobs, all or none; answers in the order given."""
-        return self._all(_ENQUEUE_MANY, _exact(_jobs_json(jobs), "jobs"))
+        return self._all(_ENQUEUE_MANY, _jobs_json(jobs))
 
     # -- worker
 
@@ -1813,7 +1814,7 @@ class AsyncClient:
 
     async def enqueue_many(self, jobs: Iterable[NewJob | Mapping[str, Any]]) -> list[EnqueuedOne]:
         """At most 1,000 jobs, all or none; answers in the order given."""
-        return await self._all(_ENQUEUE_MANY, _exact(_jobs_json(jobs), "jobs"))
+        return await self._all(_ENQUEUE_MANY, _jobs_json(jobs))
 
     async def _all(self, call: Call[R], *values: Any) -> list[R]:
         retries = _Retries()

@@ -2,8 +2,8 @@
 --
 -- Answers in the order asked, null for a claim that does not hold or that another session has locked. Locks in id order and
 -- waits for nobody, so that two batches cannot deadlock. The lateral probe keeps the plan at one primary key look-up a claim;
--- a running job is told by its worker (running_is_leased), since `status = 'running'` would admit the
--- index of all running jobs, read from end to end for each claim.
+-- a running job is told by its worker, which the table's CHECKs leave to no other, since `status = 'running'` would
+-- admit the index of all running jobs, read from end to end for each claim.
 create or replace function queue._lock_claims(p_job_ids bigint[], p_fences integer[])
 returns table (ctids tid[], workers text[])
 language plpgsql

@@ -1,7 +1,7 @@
--- queue._record_event: the one writer of events, in the transition's own transaction
+-- queue._record_event: writes one event, in the transition's own transaction
 --
--- p_job is the job as it is after the transition. The batch functions (claim, settle, enqueue_many) write the same
--- row set by set. Who acted is the session's user; an actor claimed in rowlock.actor stands before it.
+-- p_job is the job as it is after the transition. Claim, settle, enqueue and enqueue_many write the same row in one
+-- statement with their jobs. Who acted is the session's user; an actor claimed in rowlock.actor stands before it.
 create or replace function queue._record_event(
   p_job queue.jobs,
   p_event text,

@@ -188,7 +188,7 @@ def cases(conn: Connection) -> Iterator[Case]:
                     f"{function} {name}" + (" of one queue" if queue else ""),
                     call,
                     (datetime.now(UTC) - back, resolution, queue),
-                    COUNTERS if back <= timedelta(hours=1) else ROWS,
+                    COUNTERS,
                 )
 
     groups: LiteralString = "select * from queue.failure_groups(%s, null, %s, %s)"

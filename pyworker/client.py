@@ -692,7 +692,7 @@ class Page(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """Counts stop one after what `list_queues` was told to count to."""
+    """Counts stop one after `counted_to`."""
 
     queue: str
     ready: int
@@ -705,6 +705,7 @@ class QueueStatus:
     paused_by: str | None
     pause_reason: str | None
     paused_until: datetime | None
+    counted_to: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -1599,11 +1600,12 @@ class Client:
 
     def list_queues(
         self,
-        count_to: int = 1000,
+        count_to: int | None = None,
         queues: Sequence[str] | None = None,
         max_queues: int | None = None,
     ) -> list[QueueStatus]:
-        """Counts stop one after `count_to`: what is counted is what this costs; 0 for the names.
+        """Counts stop one after `count_to`: what is counted is what this costs; 0 for the names; by
+        default 1,000, fewer with more than 100 queues.
         Of more than `max_queues`, those whose first job has waited longest."""
         return self._all(_LIST_QUEUES, count_to, queues and _texts(queues), max_queues)
 

@@ -175,21 +175,22 @@ def test_charts_read_slots_and_not_kinds(stage: Stage) -> None:
         """
         insert into queue.rollups
         select grain, date_bin(width, now(), 'epoch') - n * width,
-          'q' || kind % 50, 'k' || kind, 'claimed', 'queued', 'running', bucket, 1, 1
+          'q' || kind % 50, 'k' || kind, event, 'queued', 'running', 1, 1,
+          array_fill(1::bigint, '{17}')
         from (
             values ('minute', interval '1 min'), ('five_minutes', '5 min'), ('hour', '1 h')
           ) as counted (grain, width),
           generate_series(0, 73) as n, generate_series(1, 250) as kind,
-          generate_series(1, 3) as bucket
+          unnest('{claimed,succeeded,failed}'::text[]) as event
         """
     )
     stage.admin.run(
         """
         insert into queue.rollups
         select one.grain || '_of_all', one.at, '', '', one.event, one.from_status, one.to_status,
-          one.bucket, sum(one.events), sum(one.elapsed_seconds)
+          sum(one.events), sum(one.elapsed_seconds), array_fill(250::bigint, '{17}')
         from queue.rollups as one
-        group by one.grain, one.at, one.event, one.from_status, one.to_status, one.bucket
+        group by one.grain, one.at, one.event, one.from_status, one.to_status
         """
     )
     # A probe of some pages for each of 61 or 73 slots, and the rows that count there.

@@ -5,10 +5,10 @@ select
   date_trunc(grain.name, event.at, 'UTC') as at,
   event.queue, event.kind, event.event, coalesce(event.from_status, '') as from_status, event.to_status,
   case
-    when event.elapsed is null then 0
-    else width_bucket(
-      greatest(extract(epoch from event.elapsed)::double precision, 0), queue._bucket_bounds()
-    )
+    when event.elapsed is not null
+      then width_bucket(
+        greatest(extract(epoch from event.elapsed)::double precision, 0), queue._bucket_bounds()
+      )
   end as bucket,
   count(*) as events,
   coalesce(sum(extract(epoch from event.elapsed)::double precision), 0) as elapsed_seconds
@@ -25,11 +25,7 @@ from counted
 where counted.grain = 'minute'
 group by 2, 3, 4, 5, 6, 7, 8;
 
-insert into queue.rollups
-select counted.* from counted
-order by counted.at;
-
-insert into queue.rollups
+insert into counted
 select
   'ever', 'epoch', counted.queue, counted.kind, counted.event, counted.from_status, counted.to_status, counted.bucket,
   sum(counted.events), sum(counted.elapsed_seconds)
@@ -37,20 +33,34 @@ from counted
 where counted.grain = 'hour'
 group by 3, 4, 5, 6, 7, 8;
 
-insert into queue.rollups
+insert into counted
 select
   counted.grain || '_of_all', counted.at, '', '', counted.event, counted.from_status, counted.to_status, counted.bucket,
   sum(counted.events), sum(counted.elapsed_seconds)
 from counted
-group by 1, 2, 5, 6, 7, 8
-order by 2;
+group by 1, 2, 5, 6, 7, 8;
 
 insert into queue.rollups
 select
-  'ever_of_all', 'epoch', '', '', ever.event, ever.from_status, ever.to_status, ever.bucket, sum(ever.events),
-  sum(ever.elapsed_seconds)
-from queue.rollups as ever
-where ever.grain = 'ever'
-group by 5, 6, 7, 8;
+  summed.grain, summed.at, summed.queue, summed.kind, summed.event, summed.from_status, summed.to_status,
+  summed.events, summed.elapsed_seconds,
+  case
+    when summed.buckets <> '{null}'
+      then array(
+        select coalesce(summed.of_buckets[array_position(summed.buckets, every.bucket)], 0)
+        from generate_series(1, 17) as every (bucket)
+      )
+  end
+from (
+    select
+      counted.grain, counted.at, counted.queue, counted.kind, counted.event, counted.from_status, counted.to_status,
+      sum(counted.events) as events,
+      sum(counted.elapsed_seconds) as elapsed_seconds,
+      array_agg(counted.bucket) as buckets,
+      array_agg(counted.events) as of_buckets
+    from counted
+    group by 1, 2, 3, 4, 5, 6, 7
+  ) as summed
+order by summed.at;
 
 update queue.steps set cursor = pg_current_snapshot()::text where step = 'roll_up';

@@ -6,21 +6,36 @@ select
   'customer-' || customer, 'work-' || customer, 5
 from generate_series(1, 1000) as number, generate_series(1, 1000) as customer;
 
-insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
+insert into queue.rollups
 select
   'ever', 'epoch', 'customer-' || customer, 'work-' || customer, counted.event, counted.from_status, counted.to_status,
-  bucket, counted.events, bucket * counted.events
+  counted.events, counted.elapsed_seconds, counted.buckets
 from generate_series(1, 1000) as customer
   cross join (
     values
-      ('enqueued', '', 'queued', 0, 0, 111000), ('claimed', 'queued', 'running', 3, 12, 11000),
-      ('succeeded', 'running', 'succeeded', 5, 12, 13750)
-  ) as counted (event, from_status, to_status, first, last, events)
-  cross join lateral generate_series(counted.first, counted.last) as bucket;
+      ('enqueued', '', 'queued', 111000, 0, null),
+      (
+        'claimed', 'queued', 'running', 110000, 825000,
+        '{0,0,11000,11000,11000,11000,11000,11000,11000,11000,11000,11000,0,0,0,0,0}'::bigint[]
+      ),
+      (
+        'succeeded', 'running', 'succeeded', 110000, 935000,
+        '{0,0,0,0,13750,13750,13750,13750,13750,13750,13750,13750,0,0,0,0,0}'
+      )
+  ) as counted (event, from_status, to_status, events, elapsed_seconds, buckets);
 
 insert into queue.rollups
 select
-  'ever_of_all', 'epoch', '', '', ever.event, ever.from_status, ever.to_status, ever.bucket, sum(ever.events),
-  sum(ever.elapsed_seconds)
+  'ever_of_all', 'epoch', '', '', ever.event, ever.from_status, ever.to_status, sum(ever.events), sum(ever.elapsed_seconds),
+  (
+    select array_agg(part.events order by part.bucket)
+    from (
+        select one.bucket, sum(one.events)::bigint as events
+        from queue.rollups as same
+          cross join unnest(same.buckets) with ordinality as one (events, bucket)
+        where same.event = ever.event
+        group by one.bucket
+      ) as part
+  )
 from queue.rollups as ever
-group by 5, 6, 7, 8;
+group by 5, 6, 7;

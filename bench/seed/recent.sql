@@ -7,8 +7,8 @@ select
     when rollup.grain like 'hour%' then rollup.at + date_trunc('hour', late.by)
     else rollup.at + (date_bin('5 minutes', 'epoch'::timestamptz + late.by, 'epoch') - 'epoch'::timestamptz)
   end as at,
-  rollup.queue, rollup.kind, rollup.event, rollup.from_status, rollup.to_status, rollup.bucket, rollup.events,
-  rollup.elapsed_seconds
+  rollup.queue, rollup.kind, rollup.event, rollup.from_status, rollup.to_status, rollup.events,
+  rollup.elapsed_seconds, rollup.buckets
 from queue.rollups as rollup
   cross join (
     select now() - max(newest.at) as by from queue.rollups as newest where newest.grain = 'minute'

@@ -9,11 +9,11 @@ create table queue.rollups (
   event text not null,
   from_status text not null,
   to_status text not null,
-  bucket smallint not null,
   events bigint not null,
-  elapsed_seconds double precision not null,
+  elapsed_seconds double precision not null default 0,
+  buckets bigint[],
 
-  primary key (grain, at, queue, kind, event, from_status, to_status, bucket),
+  primary key (grain, at, queue, kind, event, from_status, to_status),
   constraint grain_is_known
     check (
       grain in (
@@ -21,7 +21,7 @@ create table queue.rollups (
         'minute_of_all', 'five_minutes_of_all', 'hour_of_all', 'ever_of_all'
       )
     ),
-  constraint bucket_in_range check (bucket between 0 and 17)
+  constraint buckets_are_17 check (cardinality(buckets) = 17)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
 comment on table queue.rollups is 'Transitions counted by minute, by five, by hour and in all';
@@ -29,8 +29,9 @@ comment on column queue.rollups.grain is
   'Of all: every queue and kind in one, whose names are empty';
 comment on column queue.rollups.at is 'Start of the minutes or hour; of ever, 1970';
 comment on column queue.rollups.from_status is 'Status before; empty for enqueued';
-comment on column queue.rollups.bucket is
-  'Where elapsed falls among _bucket_bounds(): 1 to 17; 0 for events that have none';
+comment on column queue.rollups.elapsed_seconds is 'How long they took together';
+comment on column queue.rollups.buckets is
+  'How many of the events took how long, by _bucket_bounds(); null where they take no time';
 
 insert into queue.steps (step, every, cursor)
 values ('roll_up', '5 seconds', pg_current_snapshot()::text);

@@ -60,7 +60,7 @@ def show(name: str) -> Response:
         settings = {setting.name: setting.value for setting in client.get_settings()}
         queue = next(
             iter(client.list_queues(queues=[name])),
-            QueueStatus(name, 0, 0, 0, 0, 0, None, False, None, None, None),
+            QueueStatus(name, 0, 0, 0, 0, 0, None, False, None, None, None, 1000),
         )
         flow = client.throughput(since, None, resolution, name)
         waits = client.latency(since, None, resolution, name)

@@ -24,10 +24,10 @@ begin
       coalesce(event.from_status, '') as from_status,
       event.to_status,
       case
-        when event.elapsed is null then 0
-        else width_bucket(
-          greatest(extract(epoch from event.elapsed)::double precision, 0), queue._bucket_bounds()
-        )
+        when event.elapsed is not null
+          then width_bucket(
+            greatest(extract(epoch from event.elapsed)::double precision, 0), queue._bucket_bounds()
+          )
       end as bucket,
       count(*) as events,
       coalesce(sum(extract(epoch from event.elapsed)::double precision), 0) as elapsed_seconds
@@ -45,21 +45,18 @@ begin
       and pg_visible_in_snapshot(event.xid, p_new)
     group by 1, 2, 3, 4, 5, 6, 7
   ),
-  written as (
-    insert into queue.rollups as rollup (
-      grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds
-    )
+  binned as (
     select
-      grain.name,
-      coalesce(date_bin(grain.width, counted.at, timestamptz 'epoch'), timestamptz 'epoch'),
-      case when grain.of_all then '' else counted.queue end,
-      case when grain.of_all then '' else counted.kind end,
+      grain.name as grain,
+      coalesce(date_bin(grain.width, counted.at, timestamptz 'epoch'), timestamptz 'epoch') as at,
+      case when grain.of_all then '' else counted.queue end as queue,
+      case when grain.of_all then '' else counted.kind end as kind,
       counted.event,
       counted.from_status,
       counted.to_status,
       counted.bucket,
-      sum(counted.events),
-      sum(counted.elapsed_seconds)
+      sum(counted.events)::bigint as events,
+      sum(counted.elapsed_seconds) as elapsed_seconds
     from counted
       cross join (
         values
@@ -73,9 +70,44 @@ begin
           ('ever_of_all', null, true)
       ) as grain (name, width, of_all)
     group by 1, 2, 3, 4, 5, 6, 7, 8
-    on conflict (grain, at, queue, kind, event, from_status, to_status, bucket) do update
+  ),
+  summed as (
+    select
+      binned.grain, binned.at, binned.queue, binned.kind, binned.event, binned.from_status, binned.to_status,
+      sum(binned.events)::bigint as events,
+      sum(binned.elapsed_seconds) as elapsed_seconds,
+      array_agg(binned.bucket) as buckets,
+      array_agg(binned.events) as of_buckets
+    from binned
+    group by 1, 2, 3, 4, 5, 6, 7
+  ),
+  written as (
+    insert into queue.rollups as rollup (
+      grain, at, queue, kind, event, from_status, to_status, events, elapsed_seconds, buckets
+    )
+    select
+      summed.grain, summed.at, summed.queue, summed.kind, summed.event, summed.from_status, summed.to_status,
+      summed.events,
+      summed.elapsed_seconds,
+      case
+        when summed.buckets <> '{null}'
+          then array(
+            select coalesce(summed.of_buckets[array_position(summed.buckets, every.bucket)], 0)
+            from generate_series(1, 17) as every (bucket)
+          )
+      end
+    from summed
+    on conflict (grain, at, queue, kind, event, from_status, to_status) do update
     set events = rollup.events + excluded.events,
-        elapsed_seconds = rollup.elapsed_seconds + excluded.elapsed_seconds
+        elapsed_seconds = rollup.elapsed_seconds + excluded.elapsed_seconds,
+        buckets = nullif(
+          array(
+            select coalesce(pair.old, 0) + coalesce(pair.new, 0)
+            from unnest(rollup.buckets, excluded.buckets) with ordinality as pair (old, new, bucket)
+            order by pair.bucket
+          ),
+          '{}'
+        )
   )
   select coalesce(sum(counted.events), 0)::bigint into v_counted from counted;
 

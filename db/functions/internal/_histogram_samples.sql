@@ -24,59 +24,46 @@ as $$
     select
       rollup.queue collate "C" as queue, rollup.kind collate "C" as kind,
       case rollup.event when 'claimed' then '' when 'succeeded' then 'succeeded' else 'failed' end collate "C" as outcome,
-      rollup.bucket,
-      sum(rollup.events)::double precision as events,
-      sum(rollup.elapsed_seconds) as seconds
+      rollup.grain, rollup.buckets, rollup.elapsed_seconds
     from queue.rollups as rollup
-    where rollup.grain = 'ever'
+    where rollup.grain in ('ever', 'ever_of_all')
       and rollup.event in ('claimed', 'succeeded', 'failed', 'retry_scheduled')
-      and rollup.bucket > 0
-    group by 1, 2, 3, 4
+      and rollup.buckets is not null
   ),
-  pairs as (
+  pairs as materialized (
     select count(*) <= 200 as are_few, count(distinct pair.queue) <= 200 as have_few_queues
-    from (select distinct ended.queue, ended.kind from ended) as pair
+    from (select distinct ended.queue, ended.kind from ended where ended.grain = 'ever') as pair
   ),
-  timed as materialized (
+  told as materialized (
     select
-      case when pairs.have_few_queues then ended.queue else '' end as queue,
-      case when pairs.are_few then ended.kind else '' end as kind,
-      ended.outcome,
-      ended.bucket,
-      sum(ended.events) as events,
-      sum(ended.seconds) as seconds
+      ended.queue, case when pairs.are_few then ended.kind else '' end as kind, ended.outcome, ended.buckets,
+      ended.elapsed_seconds
     from ended
-      cross join pairs
-    group by 1, 2, 3, 4
+      join pairs on ended.grain = case when pairs.have_few_queues then 'ever' else 'ever_of_all' end
   ),
-  series as (
-    select timed.queue, timed.kind, timed.outcome, sum(timed.events) as events, sum(timed.seconds) as seconds
-    from timed
-    group by 1, 2, 3
+  counted as (
+    select told.queue, told.kind, told.outcome, part.bucket, sum(part.events)::double precision as events
+    from told
+      cross join lateral unnest(told.buckets) with ordinality as part (events, bucket)
+    group by 1, 2, 3, 4
   ),
   sample as (
     select
-      series.queue, series.kind, series.outcome, '_bucket' as suffix, bound.le,
-      sum(coalesce(timed.events, 0)) over (
-        partition by series.queue, series.kind, series.outcome order by bound.bucket
+      counted.queue, counted.kind, counted.outcome, '_bucket' as suffix,
+      coalesce((queue._bucket_bounds())[counted.bucket + 1]::text, '+Inf') as le,
+      sum(counted.events) over (
+        partition by counted.queue, counted.kind, counted.outcome order by counted.bucket
       ) as value,
-      bound.bucket
-    from series
-      cross join (
-        select below.bucket, coalesce((queue._bucket_bounds())[below.bucket + 1]::text, '+Inf') as le
-        from generate_series(1, 17) as below (bucket)
-      ) as bound
-      left join timed
-        on timed.queue = series.queue
-        and timed.kind = series.kind
-        and timed.outcome = series.outcome
-        and timed.bucket = bound.bucket
+      counted.bucket::integer as bucket
+    from counted
     union all
-    select series.queue, series.kind, series.outcome, whole.suffix, null, whole.value, null
-    from series
-      cross join lateral (
-        values ('_count', series.events), ('_sum', series.seconds)
-      ) as whole (suffix, value)
+    select counted.queue, counted.kind, counted.outcome, '_count', null, sum(counted.events), null
+    from counted
+    group by 1, 2, 3
+    union all
+    select told.queue, told.kind, told.outcome, '_sum', null, sum(told.elapsed_seconds), null
+    from told
+    group by 1, 2, 3
   )
   select
     said.place, said.family, 'histogram', said.help, said.family || sample.suffix,

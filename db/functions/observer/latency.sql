@@ -37,23 +37,33 @@ begin
       select
         date_bin(v_span.resolution, rollup.at, v_span.since) as at,
         rollup.event = 'claimed' as is_wait,
-        rollup.bucket,
-        sum(rollup.events)::double precision as events
+        array[
+          sum(rollup.buckets[1]), sum(rollup.buckets[2]), sum(rollup.buckets[3]), sum(rollup.buckets[4]),
+          sum(rollup.buckets[5]), sum(rollup.buckets[6]), sum(rollup.buckets[7]), sum(rollup.buckets[8]),
+          sum(rollup.buckets[9]), sum(rollup.buckets[10]), sum(rollup.buckets[11]), sum(rollup.buckets[12]),
+          sum(rollup.buckets[13]), sum(rollup.buckets[14]), sum(rollup.buckets[15]), sum(rollup.buckets[16]),
+          sum(rollup.buckets[17])
+        ]::double precision[] as buckets
       from queue._counters(
           v_span.grain, v_span.since, v_span.until, latency.queue, latency.kind
         ) as rollup
       where rollup.event in ('claimed', 'succeeded', 'failed', 'retry_scheduled')
-        and rollup.bucket > 0
-      group by 1, 2, 3
+        and rollup.buckets is not null
+      group by 1, 2
     ),
     summed as (
       select
-        counted.*,
-        sum(counted.events) over (
-          partition by counted.at, counted.is_wait order by counted.bucket
+        counted.at,
+        counted.is_wait,
+        part.bucket,
+        part.events,
+        sum(part.events) over (
+          partition by counted.at, counted.is_wait order by part.bucket
         ) as up_to,
-        sum(counted.events) over (partition by counted.at, counted.is_wait) as total
+        sum(part.events) over (partition by counted.at, counted.is_wait) as total
       from counted
+        cross join lateral unnest(counted.buckets) with ordinality as part (events, bucket)
+      where part.events > 0
     ),
     found as (
       select

@@ -41,7 +41,7 @@ begin
         rollup.from_status,
         rollup.to_status,
         sum(rollup.events) as events,
-        sum(rollup.events) filter (where rollup.bucket > 0) as timed,
+        sum(rollup.events) filter (where rollup.buckets is not null) as timed,
         sum(rollup.elapsed_seconds) as seconds
       from (
           select of_one.*

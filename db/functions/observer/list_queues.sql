@@ -1,12 +1,13 @@
 -- queue.list_queues: every queue in use, or some of them, with how much waits in it
 --
--- ready: due; scheduled: due later; retrying: due later, after a failure; running; failed. Each count stops one after count_to (0 to 10,000),
--- that of failed jobs at the last 10,001 to fail of all queues together: how long this takes is how much it counts. Where a multitude
--- is retrying, ten times count_to and 10,000 at most, scheduled are those among the first twice count_to that wait.
+-- ready: due; scheduled: due later; retrying: due later, after a failure; running; failed. Each count stops one after counted_to: count_to (0
+-- to 10,000) or, when that is null, 1,000, less with more than 100 queues, so that 100,000 jobs are counted of each label; that of failed
+-- jobs at the last 10,001 to fail of all queues together: how long this takes is how much it counts. Where a multitude is retrying, ten
+-- times counted_to and 10,000 at most, scheduled are those among the first twice counted_to that wait.
 -- oldest_ready_age is how long the first job of the line has been due. queues narrows to these; of more than max_queues (from 1) those
 -- are returned whose first job has waited longest. In the order of their names. RL400 when a number is out of range.
 create or replace function queue.list_queues(
-  count_to integer default 1000,
+  count_to integer default null,
   queues text[] default null,
   max_queues integer default null
 )
@@ -21,7 +22,8 @@ returns table (
   paused boolean,
   paused_by text,
   pause_reason text,
-  paused_until timestamptz
+  paused_until timestamptz,
+  counted_to integer
 )
 language plpgsql
 stable
@@ -33,15 +35,13 @@ set jit = off
 as $$
 declare
   v_now timestamptz := clock_timestamp();
-  v_most integer;
-  v_multitude integer;
 begin
-  perform queue._check_number('count_to', list_queues.count_to, 0, 10000);
+  if list_queues.count_to is not null then
+    perform queue._check_number('count_to', list_queues.count_to, 0, 10000);
+  end if;
   if list_queues.max_queues is not null then
     perform queue._check_number('max_queues', list_queues.max_queues, 1, 1000000);
   end if;
-  v_most := list_queues.count_to + 1;
-  v_multitude := least(10 * v_most, 10001);
 
   return query
     with dead as materialized (
@@ -73,20 +73,30 @@ begin
         or named.queue = any (list_queues.queues)
       order by 3, 1
       limit list_queues.max_queues
+    ),
+    cap as (
+      select given.count_to, given.count_to + 1 as most, least(10 * (given.count_to + 1), 10001) as multitude
+      from (
+          select
+            coalesce(list_queues.count_to, least(1000, 100000 / greatest(count(*), 1))::integer) as count_to
+          from chosen
+        ) as given
     )
     select
       chosen.queue,
       due.ready,
       later.scheduled,
-      least(failed_before.retrying, v_most),
+      least(failed_before.retrying, cap.most),
       held.running,
-      least(coalesce(dead.failed, 0), v_most),
+      least(coalesce(dead.failed, 0), cap.most),
       v_now - chosen.first_at,
       policy.queue is not null,
       policy.paused_by,
       policy.pause_reason,
-      policy.paused_until
+      policy.paused_until,
+      cap.count_to
     from chosen
+      cross join cap
       cross join lateral (
         select count(*)::integer as ready
         from (
@@ -99,9 +109,9 @@ begin
                   and job.queue = chosen.queue
                   and job.priority = level.priority
                   and job.available_at <= v_now
-                limit v_most
+                limit cap.most
               ) as counted
-            limit v_most
+            limit cap.most
           ) as counted
       ) as due
       cross join lateral (
@@ -113,13 +123,13 @@ begin
               and job.error_type is not null
               and job.queue = chosen.queue
               and job.available_at > v_now
-            limit v_multitude
+            limit cap.multitude
           ) as counted
       ) as failed_before
       cross join lateral (
         select
           case
-            when failed_before.retrying < v_multitude
+            when failed_before.retrying < cap.multitude
               then (
                 select count(*)::integer - failed_before.retrying
                 from (
@@ -132,14 +142,14 @@ begin
                           and job.queue = chosen.queue
                           and job.priority = level.priority
                           and job.available_at > v_now
-                        limit v_most + failed_before.retrying
+                        limit cap.most + failed_before.retrying
                       ) as waiting
-                    limit v_most + failed_before.retrying
+                    limit cap.most + failed_before.retrying
                   ) as waiting
               )
             -- Too many wait for another attempt to tell them from the others by their number: the rows say it.
             else (
-              select least(count(*), v_most)::integer
+              select least(count(*), cap.most)::integer
               from (
                   select waiting.error_type
                   from unnest(chosen.priorities) as level (priority)
@@ -150,9 +160,9 @@ begin
                         and job.queue = chosen.queue
                         and job.priority = level.priority
                         and job.available_at > v_now
-                      limit 2 * v_most
+                      limit 2 * cap.most
                     ) as waiting
-                  limit 2 * v_most
+                  limit 2 * cap.most
                 ) as waiting
               where waiting.error_type is null
             )
@@ -165,7 +175,7 @@ begin
             from queue.jobs as job
             where job.status = 'running'
               and job.queue = chosen.queue
-            limit v_most
+            limit cap.most
           ) as counted
       ) as held
       left join dead on dead.queue = chosen.queue

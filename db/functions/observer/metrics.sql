@@ -2,7 +2,7 @@
 --
 -- type is counter, gauge or histogram; a histogram's rows are its _bucket, _sum and _count samples, name says which. labels is a JSON object of
 -- strings. Counters and histograms are exact as of the last roll_up and never go back; scrape one place, they are the database's.
--- rowlock_queue_jobs stops at 1,001 a queue and label, sooner with more than 100 queues: about 100,000 jobs are counted of each label.
+-- rowlock_queue_jobs stops where list_queues does, one after 1,000, sooner with more than 100 queues.
 create or replace function queue.metrics()
 returns table (family text, type text, help text, name text, labels jsonb, value double precision)
 language plpgsql
@@ -10,22 +10,17 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_count_to integer := (
-    select least(1000, 100000 / greatest(count(*), 1)) from queue._queues() as in_use
-  );
 begin
   return query
     with total as materialized (
       select
         rollup.queue, rollup.kind, rollup.event, rollup.from_status, rollup.to_status,
-        sum(rollup.events)::double precision as events
+        rollup.events::double precision as events
       from queue.rollups as rollup
       where rollup.grain = 'ever'
-      group by 1, 2, 3, 4, 5
     ),
     listed as materialized (
-      select item.* from queue.list_queues(v_count_to) as item
+      select item.* from queue.list_queues() as item
     ),
     -- By kind; extra is the label that only some families have.
     counter as (
@@ -73,7 +68,7 @@ begin
       having sum(moved.jobs) > 0
       union all
       select
-        10, 'rowlock_queue_jobs', 'gauge', 'Jobs by queue and label; a count stops at ' || v_count_to + 1,
+        10, 'rowlock_queue_jobs', 'gauge', 'Jobs by queue and label; a count stops at ' || listed.counted_to + 1,
         'rowlock_queue_jobs', listed.queue, null, 'label', counted.label, null, counted.jobs, null
       from listed
         cross join lateral (
@@ -146,9 +141,11 @@ begin
     select
       sample.family, sample.type, sample.help, sample.name,
       jsonb_strip_nulls(
-        jsonb_build_object(
-          'queue', sample.queue, 'kind', sample.kind, coalesce(sample.extra, 'outcome'), sample.extra_value,
-          'le', sample.le
+        jsonb_object(
+          array[
+            'queue', sample.queue, 'kind', sample.kind, coalesce(sample.extra, 'outcome'), sample.extra_value,
+            'le', sample.le
+          ]
         )
       ),
       sample.value

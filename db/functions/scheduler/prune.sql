@@ -91,16 +91,16 @@ begin
   ),
   counted as (
     insert into queue.rollups as rollup (
-      grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds
+      grain, at, queue, kind, event, from_status, to_status, events
     )
-    select 'ever', timestamptz 'epoch', gone.queue, gone.kind, 'pruned', gone.status, 'gone', 0, count(*), 0
+    select 'ever', timestamptz 'epoch', gone.queue, gone.kind, 'pruned', gone.status, 'gone', count(*)
     from gone
     group by gone.queue, gone.kind, gone.status
     union all
-    select 'ever_of_all', timestamptz 'epoch', '', '', 'pruned', gone.status, 'gone', 0, count(*), 0
+    select 'ever_of_all', timestamptz 'epoch', '', '', 'pruned', gone.status, 'gone', count(*)
     from gone
     group by gone.status
-    on conflict (grain, at, queue, kind, event, from_status, to_status, bucket) do update
+    on conflict (grain, at, queue, kind, event, from_status, to_status) do update
     set events = rollup.events + excluded.events
   )
   select count(*)::integer into deleted from gone;

@@ -2,9 +2,9 @@ begin;
 select no_plan();
 
 -- Two queues in each of two hours, by the minute and by the hour, and what stands for all of them.
-insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
+insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, events)
 select
-  counted.grain, hour.at + counted.past, counted.queue, counted.kind, 'enqueued', '', 'queued', 0, counted.events, 0
+  counted.grain, hour.at + counted.past, counted.queue, counted.kind, 'enqueued', '', 'queued', counted.events
 from (values (timestamptz '2026-01-02 10:00Z'), ('2026-01-02 11:00Z')) as hour (at)
   cross join (
     values
@@ -13,7 +13,7 @@ from (values (timestamptz '2026-01-02 10:00Z'), ('2026-01-02 11:00Z')) as hour (
       ('hour', 'a', 'k', 1, '0'), ('hour', 'b', 'k', 2, '0'), ('hour', 'b', 'l', 8, '0'), ('hour_of_all', '', '', 11, '0')
   ) as counted (grain, queue, kind, events, past);
 insert into queue.rollups
-select 'ever', 'epoch', ever.queue, 'k', 'enqueued', '', 'queued', 0, 1, 0 from unnest('{a,b}'::text[]) as ever (queue);
+select 'ever', 'epoch', ever.queue, 'k', 'enqueued', '', 'queued', 1 from unnest('{a,b}'::text[]) as ever (queue);
 
 prepare counted as
 select string_agg(concat_ws(' ', to_char(at at time zone 'UTC', 'HH24:MI'), queue || kind || events), ', ' order by at, queue, kind)

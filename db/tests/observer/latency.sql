@@ -2,14 +2,14 @@ begin;
 select no_plan();
 
 -- 90 waits of 10 to 25 ms and 10 of 1 to 2.5 s; 4 runs of 100 to 250 ms, one longer than an hour.
-insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
+insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, events, elapsed_seconds, buckets)
 values
-  ('minute', date_trunc('minute', now()), 'q', 'k', 'claimed', 'queued', 'running', 3, 90, 1),
-  ('minute', date_trunc('minute', now()), 'q', 'k', 'claimed', 'queued', 'running', 9, 10, 15),
-  ('minute', date_trunc('minute', now()), 'q', 'k', 'succeeded', 'running', 'succeeded', 6, 4, 1),
-  ('minute', date_trunc('minute', now()), 'q', 'k', 'failed', 'running', 'failed', 17, 1, 4000);
+  ('minute', date_trunc('minute', now()), 'q', 'k', 'claimed', 'queued', 'running', 100, 16, '{0,0,90,0,0,0,0,0,10,0,0,0,0,0,0,0,0}'),
+  ('minute', date_trunc('minute', now()), 'q', 'k', 'succeeded', 'running', 'succeeded', 4, 1, '{0,0,0,0,0,4,0,0,0,0,0,0,0,0,0,0,0}'),
+  ('minute', date_trunc('minute', now()), 'q', 'k', 'failed', 'running', 'failed', 1, 4000, '{0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1}');
 insert into queue.rollups
-select 'minute_of_all', one.at, '', '', one.event, one.from_status, one.to_status, one.bucket, one.events, one.elapsed_seconds
+select 'minute_of_all', one.at, '', '', one.event, one.from_status, one.to_status, one.events, one.elapsed_seconds,
+  one.buckets
 from queue.rollups as one;
 
 create temp table latency as

@@ -2,14 +2,14 @@ begin;
 select no_plan();
 
 -- Counters are laid down by hand: two kinds in one queue, one of them in another too, and one thing two days ago.
-insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
+insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, events, elapsed_seconds, buckets)
 select past.grain, date_trunc('hour', now() - past.ago, 'UTC'), past.queue, past.kind, past.event, past.from_status,
-  past.to_status, past.bucket, past.events, past.seconds
+  past.to_status, past.events, past.seconds,
+  case when past.bucket > 0 then array_fill(0::bigint, array[past.bucket - 1]) || past.events::bigint || array_fill(0::bigint, array[17 - past.bucket]) end
 from (
     values
       ('hour', interval '0', 'email', 'send', 'enqueued', '', 'queued', 0, 8, 0),
-      ('hour', '0', 'email', 'send', 'claimed', 'queued', 'running', 3, 2, 1),
-      ('hour', '0', 'email', 'send', 'claimed', 'queued', 'running', 5, 2, 7),
+      ('hour', '0', 'email', 'send', 'claimed', 'queued', 'running', 3, 4, 8),
       ('hour', '0', 'email', 'send', 'succeeded', 'running', 'succeeded', 4, 1, 3),
       ('hour', '0', 'email', 'send', 'failed', 'running', 'failed', 4, 1, 5),
       ('hour', '0', 'email', 'send', 'lease_expired', 'running', 'failed', 4, 1, 100),

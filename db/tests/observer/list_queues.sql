@@ -64,8 +64,8 @@ select cmp_ok(
 );
 
 select results_eq(
-  $$ select ready, scheduled, running, failed from queue.list_queues() where queue = 'many' $$,
-  $$ values (1001, 1001, 1001, 1001) $$,
+  $$ select ready, scheduled, running, failed, counted_to from queue.list_queues() where queue = 'many' $$,
+  $$ values (1001, 1001, 1001, 1001, 1000) $$,
   'Unless told otherwise at 1,001'
 );
 select results_eq(
@@ -107,6 +107,18 @@ select results_eq(
   $$ select queue from queue.list_queues(queues => '{planned,busy,ended}', max_queues => 2) $$,
   $$ values ('busy'), ('ended') $$,
   'Where nothing waits they go by their names'
+);
+
+insert into queue.policies (queue) select 'policy-' || n from generate_series(1, 200 - (select count(*) from queue.list_queues(0))) as n;
+select results_eq(
+  $$ select ready, scheduled, running, failed, counted_to from queue.list_queues() where queue = 'many' $$,
+  $$ values (501, 501, 501, 501, 500) $$,
+  'Of more than a hundred each is counted to its share of 100,000'
+);
+select results_eq(
+  $$ select max(counted_to) from queue.list_queues(max_queues => 100) union all select max(counted_to) from queue.list_queues(700) $$,
+  $$ values (1000), (700) $$,
+  'Of those that are told, and not where the caller says how far'
 );
 select throws_ok('select queue.list_queues(max_queues => 0)', 'RL400', null, 'At least one');
 

@@ -1,13 +1,12 @@
 begin;
 select no_plan();
 
-insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
+insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, events, elapsed_seconds, buckets)
 values
-  ('ever', 'epoch', 'q', 'k', 'enqueued', '', 'queued', 0, 10, 0),
-  ('ever', 'epoch', 'q', 'k', 'claimed', 'queued', 'running', 2, 3, 0.02),
-  ('ever', 'epoch', 'q', 'k', 'claimed', 'queued', 'running', 17, 1, 4000),
-  ('ever', 'epoch', 'q', 'k', 'succeeded', 'running', 'succeeded', 1, 2, 0.001),
-  ('ever', 'epoch', 'q', 'k', 'timed_out', 'running', 'failed', 12, 1, 20);
+  ('ever', 'epoch', 'q', 'k', 'enqueued', '', 'queued', 10, 0, null),
+  ('ever', 'epoch', 'q', 'k', 'claimed', 'queued', 'running', 4, 4000.02, '{0,3,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1}'),
+  ('ever', 'epoch', 'q', 'k', 'succeeded', 'running', 'succeeded', 2, 0.001, '{2,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}'),
+  ('ever', 'epoch', 'q', 'k', 'timed_out', 'running', 'failed', 1, 20, '{0,0,0,0,0,0,0,0,0,0,0,1,0,0,0,0,0}');
 select queue_tests.enqueue_one('k', 'q');
 create temp table sample as select row_number() over () as place, * from queue.metrics();
 prepare value as select value from sample where name = $1 and labels @> $2::jsonb;
@@ -58,8 +57,8 @@ select is(
 
 -- With very many queues.
 create function pg_temp.count_more(first integer, last integer) returns void language sql as $$
-  insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, bucket, events, elapsed_seconds)
-  select 'ever', 'epoch', 'q' || more.n % 100, 'k' || more.n, 'claimed', 'queued', 'running', 2, 1, 0.01
+  insert into queue.rollups (grain, at, queue, kind, event, from_status, to_status, events, elapsed_seconds, buckets)
+  select 'ever', 'epoch', 'q' || more.n % 100, 'k' || more.n, 'claimed', 'queued', 'running', 1, 0.01, '{0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}'
   from generate_series(first, last) as more (n);
 $$;
 create function pg_temp.labels() returns table (of_kinds boolean, of_queues boolean, series bigint, jobs double precision)
@@ -74,7 +73,9 @@ select results_eq('select * from pg_temp.labels()', 'values (true, true, 200::bi
 select pg_temp.count_more(200, 200);
 select results_eq('select * from pg_temp.labels()', 'values (false, true, 101::bigint, 204::double precision)', 'With more, of queues');
 insert into queue.rollups
-select 'ever', 'epoch', 'r' || n, 'k', 'claimed', 'queued', 'running', 2, 1, 0.01 from generate_series(1, 100) as n;
+select 'ever', 'epoch', 'r' || n, 'k', 'claimed', 'queued', 'running', 1, 0.01, '{0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}' from generate_series(1, 100) as n;
+insert into queue.rollups
+values ('ever_of_all', 'epoch', '', '', 'claimed', 'queued', 'running', 304, 4003.02, '{0,303,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1}');
 select results_eq('select * from pg_temp.labels()', 'values (false, false, 1::bigint, 304::double precision)', 'With more than 200 queues, of all together');
 
 insert into queue.jobs (created_at, available_at, status, max_attempts, kind, queue)

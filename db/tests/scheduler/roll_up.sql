@@ -135,20 +135,40 @@ select results_eq(
 );
 select results_eq(
   $$
-    select bucket::integer, events, round(elapsed_seconds::numeric, 3) from queue.rollups
-    where kind = 'timed' and grain = 'minute' order by bucket
+    select events, round(elapsed_seconds::numeric, 3), buckets from queue.rollups
+    where kind = 'timed' and grain = 'minute'
+  $$,
+  $$ values (10::bigint, 781261.009, '{3,1,0,0,0,0,0,0,2,0,0,0,1,0,0,0,2}'::bigint[]) $$,
+  'By how long they took: each under the last bound reached, none where it is not known'
+);
+update queue.job_events as item
+set elapsed = case when item.elapsed < '4 ms' then '2 s' else item.elapsed end
+where item.elapsed <= '4 ms';
+insert into queue.job_events (at, xid, job_id, attempt, fence, elapsed, event, from_status, to_status, queue, kind)
+select now(), pg_temp.xid(9), 1, 1, 1, null, 'released', 'running', 'queued', 'q', 'timed';
+select pg_temp.put_cursor(pg_temp.before(9));
+select queue.roll_up();
+select results_eq(
+  $$
+    select grain, event, events, round(elapsed_seconds::numeric, 3), buckets from queue.rollups
+    where kind = 'timed' and grain in ('minute', 'ever') order by grain, event
   $$,
   $$
-    values (0, 1::bigint, 0.000), (1, 3, -0.996), (2, 1, 0.005), (9, 2, 3.000), (13, 1, 59.000),
-      (17, 2, 781200.000)
+    select grain.name, counted.*
+    from unnest('{ever,minute}'::text[]) as grain (name)
+      cross join (
+        values
+          ('claimed', 20::bigint, 1562527.018, '{4,2,0,0,0,0,0,0,6,0,0,0,2,0,0,0,4}'::bigint[]),
+          ('released', 1, 0.000, null)
+      ) as counted
   $$,
-  'By how long they took: bucket 0 where nothing did, else that of the last bound reached'
+  'What comes later is added to what is there, bucket by bucket'
 );
 
 -- Retention, bounds ---------------------------------------------------------------------------------
 
 insert into queue.rollups
-select grain, now() - age, 'q', 'old', 'claimed', 'queued', 'running', 0, 1, 0
+select grain, now() - age, 'q', 'old', 'claimed', 'queued', 'running', 1
 from (
   values
     ('minute', interval '24 h'), ('minute', '26 h'), ('hour', '91 days'), ('hour', '93 days'), ('ever', '9 years'),

@@ -15,7 +15,7 @@ insert into queue.policies (queue) values ('any');
 insert into queue.accounts (account, role) values ('ann', 'viewer');
 insert into queue.tokens (name, role, digest, created_by) values ('ci', 'producer', 'x', 'ann');
 insert into queue.rollups
-values ('minute', now(), 'q', 'k', 'claimed', 'queued', 'running', 1, 1, 1);
+values ('minute', now(), 'q', 'k', 'claimed', 'queued', 'running', 1);
 
 -- Each breaks the one rule it names.
 create temp table violations (relation text, rule text, change text, what text);
@@ -86,7 +86,7 @@ values
   ('policies', 'retention_in_range', 'failed_retention = ''1 s''', 'what ends can be looked at'),
   ('policies', 'retention_in_range', 'finished_retention = ''11 years''', 'but not for ever'),
   ('rollups', 'grain_is_known', 'grain = ''week''', 'a grain is a minute, an hour or ever'),
-  ('rollups', 'bucket_in_range', 'bucket = 18', 'and 17 buckets'),
+  ('rollups', 'buckets_are_17', 'buckets = ''{1}''', 'and 17 buckets'),
   ('accounts', 'account_is_a_name', 'account = ''Ann!''', 'an account is a name'),
   ('accounts', 'role_is_known', 'role = ''owner''', 'with one of three roles'),
   ('accounts', 'password_hash_fits', 'password_hash = ''secret''', 'a password is never kept'),

@@ -6,7 +6,9 @@ unreachable or not named, 6 denied, 7 unhealthy or differing.
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
 import json
 import os
 import re
@@ -15,6 +17,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
@@ -27,7 +30,7 @@ from typing import IO, Any
 import click
 
 from pyworker import client, deploy, logs
-from pyworker.client import Check, Client, JsonText, Location, NewJob
+from pyworker.client import BulkOutcome, Check, Client, JsonText, Location, NewJob
 from pyworker.durations import duration
 from pyworker.errors import (
     ClaimLost,
@@ -106,7 +109,7 @@ def _shared_options() -> list[click.Parameter]:
         ),
         click.Option(
             ["-o", "--output"],
-            type=click.Choice(["table", "json", "jsonl"]),
+            type=click.Choice(["table", "json", "jsonl", "csv"]),
             callback=_keep,
             expose_value=False,
             help="How results are printed.",
@@ -201,6 +204,43 @@ def _json_line(row: Any, indent: int | None = None) -> str:
     return json.dumps(plain, default=str, indent=indent)
 
 
+class _Lines:
+    """Prints rows as they come, a line each."""
+
+    def __init__(self, output: str, columns: Sequence[str]) -> None:
+        self._output = output
+        self._columns = columns
+        self._begun = False
+
+    def print(self, row: Any) -> None:
+        members = _members(row)
+        if self._output == "csv":
+            if not self._begun:
+                click.echo(_csv_line(members))
+            click.echo(_csv_line(map(_csv_value, members.values())))
+        elif self._output == "table":
+            click.echo("  ".join(_cell(members[name]) for name in self._columns))
+        else:
+            click.echo(_json_line(row))
+        self._begun = True
+
+
+def _csv_line(values: Iterable[Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(values)
+    return line.getvalue()
+
+
+def _csv_value(value: Any) -> Any:
+    """What is a document stays JSON; what a spreadsheet would take for a formula becomes text."""
+    plain = _plain(value)
+    if isinstance(plain, dict | list):
+        return json.dumps(plain)
+    if isinstance(plain, str) and plain.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{plain}"
+    return plain
+
+
 def _cell(value: Any) -> str:
     """One line that fits a table: no control character of a job's text reaches the terminal."""
     if value is None:
@@ -236,11 +276,12 @@ def _age(span: timedelta) -> str:
 def _print_rows(
     ctx: click.Context, rows: Iterable[Any], columns: Sequence[str], empty: str
 ) -> None:
-    """Rows as asked for: JSON has every column, a table those named."""
+    """Rows as asked for: JSON and CSV have every column, a table those named."""
     output = ctx.ensure_object(_Run).output
-    if output == "jsonl":
+    if output in ("jsonl", "csv"):
+        lines = _Lines(output, columns)
         for row in rows:
-            click.echo(_json_line(row))
+            lines.print(row)
         return
     found = list(rows)
     if output == "json":
@@ -260,6 +301,9 @@ def _print_rows(
 def _print_one(ctx: click.Context, row: Any) -> None:
     """One thing, a line for each of its values."""
     output = ctx.ensure_object(_Run).output
+    if output == "csv":
+        _print_rows(ctx, [row], [], "")
+        return
     if output != "table":
         click.echo(_json_line(row, indent=2 if output == "json" else None))
         return
@@ -320,6 +364,8 @@ def _filter(terms: Iterable[str]) -> dict[str, Any]:
             found["payload"] = _merged(found.get("payload"), document)
         elif name == "status" and value in _LABELS:
             found["label"] = value
+        elif name == "priority":
+            found[name] = _json_or_text(value)
         else:
             found[name] = value
     return found
@@ -513,6 +559,7 @@ def _enqueue_lines(
     done = created = size = 0
     batch: list[NewJob | Mapping[str, Any]] = []
     output = ctx.ensure_object(_Run).output
+    lines = _Lines(output, [])
 
     def send() -> None:
         nonlocal done, created, size
@@ -521,7 +568,7 @@ def _enqueue_lines(
         created += sum(answer.created for answer in answers)
         if output != "table":
             for answer in answers:
-                click.echo(json.dumps({"job_id": answer.job_id, "created": answer.created}))
+                lines.print({"job_id": answer.job_id, "created": answer.created})
         batch.clear()
         size = 0
 
@@ -591,8 +638,8 @@ def job() -> None:
 def job_list(ctx: click.Context, terms: tuple[str, ...], limit: int, cursor: str | None) -> None:
     """List jobs, newest first.
 
-    FILTER is name:value: status, label, queue, kind, worker, error_group, idempotency_key,
-    created_after, created_before, or payload.path.to.member:value.
+    FILTER is name:value: status, label, queue, kind, worker, priority, error_group,
+    idempotency_key, created_after, created_before, or payload.path.to.member:value.
     """
     wanted = _filter(terms)
     db = _client(ctx)
@@ -612,8 +659,7 @@ def job_list(ctx: click.Context, terms: tuple[str, ...], limit: int, cursor: str
 
     columns = ["id", "kind", "queue", "label", "attempt", "priority", "created_at"]
     _print_rows(ctx, rows(), [*columns, "worker", "error_type"], "no jobs match")
-    if left:
-        click.echo(f"more: --cursor '{left[0]}'", err=True)
+    _say_where(left[0] if left else None)
 
 
 @job.command("show")
@@ -715,6 +761,118 @@ def job_reprioritize(ctx: click.Context, job_id: int, priority: int, reason: str
     _each(ctx, [job_id], lambda job_id: db.reprioritize(job_id, priority, reason))
 
 
+@job.command("bulk")
+@click.argument(
+    "action", type=click.Choice(["retry", "cancel", "run-now", "reprioritize", "discard"])
+)
+@click.argument("terms", nargs=-1, metavar="[FILTER]...")
+@click.option("--all", "take_all", is_flag=True, help="Without a FILTER: whatever there is.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would be.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--limit", type=click.IntRange(1), help="Change so many at most.")
+@click.option("--extra-attempts", type=int, help="retry: runs granted [default: 1].")
+@click.option("--in", "delay", type=_duration, metavar="SPAN", help="retry: due in, such as 5m.")
+@click.option(
+    "--spread", type=_duration, metavar="SPAN", help="retry: due spread evenly over this time."
+)
+@click.option("--priority", type=int, help="reprioritize: 0 to 9, higher first.")
+@_REASON
+@click.pass_context
+def job_bulk(
+    ctx: click.Context,
+    /,
+    action: str,
+    terms: tuple[str, ...],
+    take_all: bool,
+    dry_run: bool,
+    yes: bool,
+    limit: int | None,
+    reason: str | None,
+    **options: Any,
+) -> None:
+    """Do something to all jobs that match.
+
+    FILTER is that of `job list`. Retry and discard take failed jobs, unless FILTER says otherwise.
+    A thousand jobs are a transaction; what changed meanwhile is skipped. A table counts what was
+    done, the other outputs name each job.
+    """
+    wanted = _filter(terms)
+    if bool(wanted) == take_all:
+        raise click.UsageError("say which jobs with a FILTER, or --all without one")
+    given = {name: value for name, value in options.items() if value is not None}
+    db = _client(ctx)
+
+    def rows(dry: bool, most: int | None) -> Iterator[BulkOutcome]:
+        cursor: str | None = None
+        while most is None or most > 0:
+            at_once = min(most or client.MAX_BATCH, client.MAX_BATCH)
+            page = db.bulk(action.replace("-", "_"), wanted, dry, at_once, given, reason, cursor)
+            yield from page.rows
+            if page.next_cursor is None:
+                return
+            cursor = page.next_cursor
+            most = None if most is None else most - len(page.rows)
+
+    if not dry_run and not yes:
+        most = min(limit or _COUNTED + 1, _COUNTED + 1)
+        matched = sum(1 for _ in rows(True, most))
+        many = f"more than {_COUNTED:,}" if matched > _COUNTED else f"{matched:,}"
+        click.confirm(f"{action} {many} jobs?", abort=True, err=True)
+    _print_outcomes(ctx, rows(dry_run, limit))
+
+
+# Jobs that are counted before a question.
+_COUNTED = 10_000
+
+
+def _print_outcomes(ctx: click.Context, outcomes: Iterator[BulkOutcome]) -> None:
+    counts: Counter[tuple[str, str | None]] = Counter()
+
+    def counted() -> Iterator[BulkOutcome]:
+        for item in outcomes:
+            counts[item.outcome, item.note] += 1
+            yield item
+
+    try:
+        if ctx.ensure_object(_Run).output != "table":
+            _print_rows(ctx, counted(), [], "")
+            return
+        for _ in counted():
+            pass
+    except RowlockError:
+        for (outcome, _), number in counts.items():
+            click.echo(f"{number} jobs were {outcome} before this:", err=True)
+        raise
+    told = [
+        {"outcome": outcome, "note": note, "jobs": number}
+        for (outcome, note), number in counts.most_common()
+    ]
+    _print_rows(ctx, told, ["outcome", "note", "jobs"], "no jobs match")
+
+
+@main.command()
+@click.option("-q", "--queue", help="Of one queue.")
+@click.option("--kind", help="Of one kind.")
+@click.option(
+    "--since", type=_instant, metavar="TIME", help="Failed since, such as 2027-01-31T12:00:00Z."
+)
+@click.option("--limit", "max_groups", type=int, default=50, show_default=True)
+@click.pass_context
+def dead(ctx: click.Context, /, **options: Any) -> None:
+    """What failed for good, by kind and error.
+
+    `job list error_group:...` has the jobs of a group, `job bulk retry error_group:...` queues them
+    again.
+    """
+    columns = ["error_group", "kind_of_job", "error_type", "error_message", "jobs"]
+    _print_rows(
+        ctx,
+        _client(ctx).failure_groups(**options),
+        [*columns, "last_hour", "last_day", "last_at", "sample_id"],
+        "no job has failed",
+    )
+
+
 # -- queue
 
 
@@ -726,7 +884,10 @@ def queue() -> None:
 @queue.command("list")
 @click.pass_context
 def queue_list(ctx: click.Context) -> None:
-    """Every queue with jobs or a policy. Counts stop at 1,001."""
+    """Every queue with jobs or a policy.
+
+    Counts stop at 1,001; of more than a hundred queues sooner.
+    """
     columns = ["queue", "ready", "scheduled", "retrying", "running", "failed", "oldest_ready_age"]
     _print_rows(ctx, _client(ctx).list_queues(), [*columns, "paused", "pause_reason"], "no queues")
 
@@ -818,6 +979,62 @@ def stats(ctx: click.Context) -> None:
 
 
 @main.command()
+@click.argument("terms", nargs=-1, metavar="[FILTER]...")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--follow", is_flag=True, help="Each that commits from now on, once, for ever.")
+@click.option("--cursor", help="Go on where an earlier call ended; with --follow also: start.")
+@click.pass_context
+def events(
+    ctx: click.Context, terms: tuple[str, ...], limit: int, follow: bool, cursor: str | None
+) -> None:
+    """What happened to jobs, newest first.
+
+    FILTER is name:value: event, queue, kind, worker or actor; --follow takes none. Told to end, it
+    says where to go on, so that nothing is missed or told twice.
+    """
+    columns = ["at", "job_id", "event", "queue", "kind", "attempt", "worker", "actor", "detail"]
+    if follow:
+        if terms:
+            raise click.UsageError("--follow takes no FILTER; -o jsonl can be filtered")
+        _follow_events(ctx, cursor, columns)
+        return
+    wanted = {}
+    for term in terms:
+        name, colon, value = term.partition(":")
+        if not colon:
+            raise click.UsageError(f"not a filter: {term!r}; write queue:billing, event:failed")
+        wanted[name] = value
+    if cursor is not None and not re.fullmatch(r"[0-9]{1,18}", cursor):
+        raise click.UsageError(f"not a cursor of this list: {cursor!r}")
+    page = _client(ctx).list_events(filter=wanted, cursor=cursor, max_events=limit)
+    _print_rows(ctx, page.rows, columns, "no events match")
+    _say_where(page.next_cursor)
+
+
+def _follow_events(ctx: click.Context, cursor: str | None, columns: Sequence[str]) -> None:
+    output = ctx.ensure_object(_Run).output
+    if output == "json":
+        raise click.UsageError("--follow has no end, and -o json needs one: take -o jsonl")
+    lines = _Lines(output, columns)
+
+    def turn(db: Client) -> float:
+        nonlocal cursor
+        page = db.read_events(cursor)
+        for event in page.rows:
+            lines.print(event)
+        cursor = page.next_cursor
+        return 1 if len(page.rows) < client.MAX_BATCH else 0
+
+    _for_ever(_located(ctx).url, "events", turn)
+    _say_where(cursor)
+
+
+def _say_where(cursor: str | None) -> None:
+    if cursor is not None:
+        click.echo(f"more: --cursor '{cursor}'", err=True)
+
+
+@main.command()
 @click.option("--loop", is_flag=True, help="For ever, as workers do.")
 @click.pass_context
 def tick(ctx: click.Context, loop: bool) -> None:
@@ -839,7 +1056,22 @@ def tick(ctx: click.Context, loop: bool) -> None:
 
 
 def _tick_for_ever(url: str) -> None:
-    """Survives whatever happens to the server; ends on SIGTERM and SIGINT."""
+    def turn(db: Client) -> float:
+        step = db.tick()
+        if step.step is not None:
+            click.echo(f"{datetime.now(UTC):%H:%M:%S} {step.step} {step.processed}")
+        if step.more:
+            return 0
+        return min(max((step.due_in or timedelta(seconds=5)).total_seconds(), 0.5), 30)
+
+    _for_ever(url, "tick", turn)
+
+
+def _for_ever(url: str, application: str, turn: Callable[[Client], float]) -> None:
+    """Calls `turn`, which says for how many seconds to rest then.
+
+    Survives whatever happens to the server; ends on SIGTERM and SIGINT.
+    """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -847,17 +1079,13 @@ def _tick_for_ever(url: str) -> None:
     failures = 0
     while not stop.is_set():
         try:
-            with client.connect(url, "tick") as conn:
+            with client.connect(url, application) as conn:
                 db = Client(conn)
                 while not stop.is_set():
-                    step = db.tick()
+                    rest = turn(db)
                     failures = 0
-                    if step.step is not None:
-                        click.echo(f"{datetime.now(UTC):%H:%M:%S} {step.step} {step.processed}")
-                    if not step.more:
-                        due_in = (step.due_in or timedelta(seconds=5)).total_seconds()
-                        stop.wait(min(max(due_in, 0.5), 30))
-        except NotAllowed:
+                    stop.wait(rest)
+        except (NotAllowed, InvalidArgument):
             raise
         except RowlockError as exc:
             if failures == 0:

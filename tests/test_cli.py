@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import logging
 import os
@@ -13,8 +15,10 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -189,6 +193,26 @@ def test_an_empty_answer_is_no_error(rowlock: Rowlock) -> None:
     assert rowlock("job", "list", "-o", "jsonl").stdout == ""
 
 
+def test_csv_is_for_spreadsheets_and_never_a_formula(rowlock: Rowlock, db: Client) -> None:
+    job_id = db.enqueue("k", {"to": 'a "b", c'}, max_attempts=1).job_id
+    (claim,) = db.claim("w")
+    db.fail(job_id, claim.fence, "E", "=cmd|' /C calc'!A0")
+    listed = list(csv.DictReader(io.StringIO(rowlock("job", "list", "-o", "csv").stdout)))
+    assert [(row["id"], row["label"], row["worker"]) for row in listed] == [
+        (str(job_id), "dead", "")
+    ]
+    (shown,) = csv.DictReader(io.StringIO(rowlock("job", "show", str(job_id), "-o", "csv").stdout))
+    assert json.loads(shown["payload"]) == {"to": 'a "b", c'}
+    assert shown["error_message"] == "'=cmd|' /C calc'!A0"
+    made = list(
+        csv.DictReader(io.StringIO(rowlock("enqueue", "-", "-o", "csv", stdin=LINES).stdout))
+    )
+    assert [row["created"] for row in made] == ["True", "True"]
+
+
+LINES = '{"kind": "a"}\n{"kind": "b"}\n'
+
+
 # -- enqueue
 
 
@@ -306,6 +330,136 @@ def test_one_refused_job_does_not_keep_the_rest_from_it(rowlock: Rowlock, db: Cl
     assert result.exit_code == 3
     assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [1, 2]
     assert "4711" in result.stderr
+
+
+# -- many jobs
+
+
+def fail_all(db: Client, number: int, error_type: str = "E", **values: Any) -> None:
+    db.enqueue_many([NewJob(kind="k", max_attempts=1, **values)] * number)
+    while claims := db.claim("w", [values.get("queue", "default")], 1000):
+        for claim in claims:
+            db.fail(claim.job_id, claim.fence, error_type, "no")
+
+
+def test_many_jobs_are_changed_by_what_they_have_in_common(rowlock: Rowlock, db: Client) -> None:
+    fail_all(db, 3)
+    fail_all(db, 2, "Other", queue="other")
+    tried = rowlock("job", "bulk", "retry", "queue:default", "--dry-run")
+    assert tried.stdout.split() == ["OUTCOME", "NOTE", "JOBS", "matched", "-", "3"]
+    asked = rowlock("job", "bulk", "retry", "queue:default", stdin="n\n")
+    assert (asked.exit_code, "retry 3 jobs?" in asked.stderr) == (1, True)
+    assert db.count_jobs({"status": "failed"}).jobs == 0  # as of the last roll_up
+    assert [job.label for job in db.list_jobs({"status": "failed"}).rows] == ["dead"] * 5
+
+    done = rowlock(
+        "job", "bulk", "retry", "queue:default", "--yes", "--spread", "1h", "--extra-attempts", "2",
+        "--reason", "mended",
+    )  # fmt: skip
+    assert done.stdout.split() == ["OUTCOME", "NOTE", "JOBS", "changed", "-", "3"]
+    found = db.list_jobs({"queue": "default"}).rows
+    assert [(job.status, job.max_attempts) for job in found] == [("queued", 3)] * 3
+    assert len({job.available_at for job in found}) == 3
+    assert "mended" in rowlock("job", "events", "1").stdout
+
+    each = rows(rowlock("job", "bulk", "discard", "--all", "--yes", "-o", "jsonl"))
+    assert [(row["job_id"], row["outcome"]) for row in each] == [(4, "changed"), (5, "changed")]
+    assert rowlock("job", "bulk", "cancel", "kind:k", "--yes", "--limit", "2").exit_code == 0
+    left = [job.status for job in db.list_jobs({}).rows]
+    assert sorted(left) == ["cancelled", "cancelled", "queued"]
+    assert "no jobs match" in rowlock("job", "bulk", "cancel", "kind:none", "--yes").stderr
+
+
+def test_a_bulk_change_goes_on_beyond_a_page(rowlock: Rowlock, db: Client) -> None:
+    for _ in range(3):
+        db.enqueue_many([NewJob(kind="k")] * 800)
+    result = rowlock("job", "bulk", "reprioritize", "priority:5", "--priority", "9", "--yes")
+    assert result.stdout.split()[-3:] == ["changed", "-", "2400"], result.output
+    assert {job.priority for job in db.list_jobs({}, max_jobs=200).rows} == {9}
+
+
+def test_a_bulk_change_says_which_jobs(rowlock: Rowlock) -> None:
+    assert rowlock("job", "bulk", "cancel").exit_code == 2
+    assert rowlock("job", "bulk", "cancel", "kind:k", "--all").exit_code == 2
+    assert rowlock("job", "bulk", "cancel", "kind:k", "--yes", "--priority", "1").exit_code == 2
+    assert rowlock("job", "bulk", "cancel", "label:nonsense", "--yes").exit_code == 2
+
+
+def test_dead_jobs_are_told_by_what_went_wrong(rowlock: Rowlock, db: Client) -> None:
+    assert "no job has failed" in rowlock("dead").stderr
+    fail_all(db, 3)
+    fail_all(db, 1, "Other", queue="other")
+    first, second = rows(rowlock("dead", "-o", "jsonl"))
+    assert (first["error_type"], first["jobs"], second["jobs"]) == ("E", 3, 1)
+    (other,) = rows(rowlock("dead", "-o", "jsonl", "--queue", "other"))
+    assert other["error_type"] == "Other"
+    found = rows(rowlock("job", "list", f"error_group:{other['error_group']}", "-o", "jsonl"))
+    assert [row["id"] for row in found] == [other["sample_id"]]
+
+
+# -- events
+
+
+def test_what_happened_is_listed_and_followed(rowlock: Rowlock, url: str, db: Client) -> None:
+    fail_all(db, 2)
+    listed = rowlock("events", "-o", "jsonl", "--limit", "4")
+    assert [row["event"] for row in rows(listed)] == ["failed", "failed", "claimed", "claimed"]
+    cursor = listed.stderr.split("--cursor '")[1].split("'")[0]
+    older = rows(rowlock("events", "-o", "jsonl", "--cursor", cursor))
+    assert [row["event"] for row in older] == ["enqueued"] * 2
+    assert len(rows(rowlock("events", "event:failed", "kind:k", "-o", "jsonl"))) == 2
+    assert rowlock("events", "nonsense").exit_code == 2
+    assert rowlock("events", "colour:red").exit_code == 2
+    assert rowlock("events", "--cursor", "x").exit_code == 2
+    assert rowlock("events", "--follow", "kind:k").exit_code == 2
+    assert rowlock("events", "--follow", "-o", "json").exit_code == 2
+
+    lines, cursor = follow(url, db, "start", 8)
+    assert [json.loads(line)["event"] for line in lines] == [
+        *["enqueued", "enqueued", "claimed", "claimed", "failed", "failed"],
+        *["enqueued", "enqueued"],
+    ]
+    lines, _ = follow(url, db, cursor, 2)
+    assert [json.loads(line)["job_id"] for line in lines] == [5, 6]
+
+
+@contextmanager
+def a_limit_of(seconds: float, process: subprocess.Popen[str]) -> Iterator[None]:
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    yield
+    timer.cancel()
+
+
+def follow(url: str, db: Client, cursor: str, number: int) -> tuple[list[str], str]:
+    """What a follower printed from there on, whose session was cut off between two enqueues, and
+    where it says to go on once it has printed so many lines."""
+    command = [sys.executable, "-m", "pyworker.cli", "events", "--follow", "-o", "jsonl"]
+    process = subprocess.Popen(
+        [*command, "--cursor", cursor, "--database-url", url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    cut_off = (
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity "
+        "where application_name = 'rowlock:events' and datname = current_database()"
+    )
+    try:
+        db.enqueue("k")
+        until = time.monotonic() + 20
+        while db.conn.execute(cut_off).fetchone() == (0,) and time.monotonic() < until:
+            time.sleep(0.05)
+        db.enqueue("k")
+        assert process.stdout is not None
+        with a_limit_of(30, process):
+            lines = [process.stdout.readline() for _ in range(number)]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        rest, stderr = process.communicate(timeout=20)
+    assert process.returncode == 0, stderr
+    return [*lines, *rest.splitlines()], stderr.split("--cursor '")[-1].split("'")[0]
 
 
 # -- queues

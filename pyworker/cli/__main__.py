@@ -1,0 +1,3 @@
+from pyworker.cli import main
+
+main()

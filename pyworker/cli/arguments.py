@@ -1,0 +1,72 @@
+"""What is written on the line, as the client wants it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from pyworker.durations import duration
+from pyworker.errors import InvalidArgument
+
+
+def span(value: str) -> timedelta:
+    try:
+        return duration(value)
+    except InvalidArgument as exc:
+        raise click.BadParameter(f"{exc}; {exc.hint}") from exc
+
+
+def instant(value: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(f"not a timestamp: {value!r}; {_INSTANT_EXAMPLE}") from None
+    if found.utcoffset() is None:
+        raise click.BadParameter(f"{value!r} has no time zone; {_INSTANT_EXAMPLE}")
+    return found
+
+
+_INSTANT_EXAMPLE = "write 2027-01-31T12:00:00Z"
+
+_LABELS = ("scheduled", "ready", "retrying", "dead")
+
+
+def job_filter(terms: Iterable[str]) -> dict[str, Any]:
+    """`status:failed queue:billing payload.user.id:42` as `list_jobs` wants it."""
+    found: dict[str, Any] = {}
+    for term in terms:
+        name, colon, value = term.partition(":")
+        if not colon:
+            raise click.UsageError(f"not a filter: {term!r}; write queue:billing, status:failed")
+        if name == "payload" or name.startswith("payload."):
+            document: Any = _json_or_text(value)
+            for key in reversed(name.split(".")[1:]):
+                document = {key: document}
+            found["payload"] = _merged(found.get("payload"), document)
+        elif name == "status" and value in _LABELS:
+            found["label"] = value
+        elif name == "priority":
+            found[name] = _json_or_text(value)
+        else:
+            found[name] = value
+    return found
+
+
+def _json_or_text(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _merged(one: Any, other: Any) -> Any:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {**one, **{key: _merged(one.get(key), value) for key, value in other.items()}}
+    return other
+
+
+REASON = click.option("--reason", help="Kept with the event.")

@@ -1,0 +1,264 @@
+"""`rowlock job`, `rowlock dead`: jobs one by one, and many by what they have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from pyworker import client
+from pyworker.cli.arguments import REASON, instant, job_filter, span
+from pyworker.cli.output import members_of, print_one, print_rows, say_where
+from pyworker.cli.shared import Command, Group, Run, connected, exit_code, say
+from pyworker.client import BulkOutcome
+from pyworker.errors import JobNotFound, RowlockError, WrongState
+
+
+@click.group(cls=Group)
+def job() -> None:
+    """Look at jobs, and change what happens to them."""
+
+
+@job.command("list")
+@click.argument("terms", nargs=-1, metavar="[FILTER]...")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--cursor", help="Go on where an earlier list ended.")
+@click.pass_context
+def job_list(ctx: click.Context, terms: tuple[str, ...], limit: int, cursor: str | None) -> None:
+    """List jobs, newest first.
+
+    FILTER is name:value: status, label, queue, kind, worker, priority, error_group,
+    idempotency_key, created_after, created_before, or payload.path.to.member:value.
+    """
+    wanted = job_filter(terms)
+    db = connected(ctx)
+    left: list[str] = []
+
+    def rows() -> Iterator[Any]:
+        nonlocal cursor
+        missing = limit
+        while missing > 0:
+            page = db.list_jobs(wanted, cursor, min(missing, 200))
+            yield from page.rows
+            missing -= len(page.rows)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+        left.append(cursor or "")
+
+    columns = ["id", "kind", "queue", "label", "attempt", "priority", "created_at"]
+    print_rows(ctx, rows(), [*columns, "worker", "error_type"], "no jobs match")
+    say_where(left[0] if left else None)
+
+
+@job.command("show")
+@click.argument("job_id", type=int)
+@click.pass_context
+def job_show(ctx: click.Context, job_id: int) -> None:
+    """Everything about one job."""
+    print_one(ctx, connected(ctx).get_job(job_id))
+
+
+@job.command("events")
+@click.argument("job_id", type=int)
+@click.pass_context
+def job_events(ctx: click.Context, job_id: int) -> None:
+    """The history of one job, oldest first."""
+    db = connected(ctx)
+
+    def rows() -> Iterator[Any]:
+        cursor: str | None = None
+        while True:
+            page = db.list_events(job_id, cursor=cursor, max_events=1000)
+            yield from page.rows
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    columns = ["at", "event", "to_status", "attempt", "fence", "worker", "actor", "detail"]
+    print_rows(ctx, rows(), columns, "no events: the job never existed, or is long gone")
+
+
+def _each(ctx: click.Context, job_ids: Iterable[int], change: Callable[[int], Any]) -> None:
+    """Changes one job after the other; one that is refused does not keep the rest from it."""
+    changed: list[Any] = []
+    failures: list[RowlockError] = []
+    for job_id in job_ids:
+        try:
+            changed.append(change(job_id))
+        except (JobNotFound, WrongState) as exc:
+            failures.append(exc)
+    if changed:
+        columns = [name for name in members_of(changed[0]) if name != "id"]
+        print_rows(ctx, changed, ["id", *columns], "")
+    for failure in failures:
+        say(failure)
+    if failures:
+        ctx.exit(exit_code(failures[0]))
+
+
+_JOB_IDS = click.argument("job_ids", type=int, nargs=-1, required=True, metavar="JOB_ID...")
+
+
+@job.command("retry")
+@_JOB_IDS
+@click.option("--extra-attempts", type=int, default=1, show_default=True, help="Runs granted.")
+@click.option("--in", "delay", type=span, metavar="SPAN", help="Due in, such as 5m.")
+@REASON
+@click.pass_context
+def job_retry(
+    ctx: click.Context,
+    job_ids: tuple[int, ...],
+    extra_attempts: int,
+    delay: timedelta | None,
+    reason: str | None,
+) -> None:
+    """Queue failed or cancelled jobs again."""
+    db = connected(ctx)
+    _each(ctx, job_ids, lambda job_id: db.retry(job_id, extra_attempts, delay, reason))
+
+
+@job.command("cancel")
+@_JOB_IDS
+@REASON
+@click.pass_context
+def job_cancel(ctx: click.Context, job_ids: tuple[int, ...], reason: str | None) -> None:
+    """Cancel queued jobs; ask running ones to stop."""
+    db = connected(ctx)
+    _each(ctx, job_ids, lambda job_id: db.cancel(job_id, reason))
+
+
+@job.command("run-now")
+@_JOB_IDS
+@REASON
+@click.pass_context
+def job_run_now(ctx: click.Context, job_ids: tuple[int, ...], reason: str | None) -> None:
+    """Make queued jobs due now."""
+    db = connected(ctx)
+    _each(ctx, job_ids, lambda job_id: db.run_now(job_id, reason))
+
+
+@job.command("reprioritize")
+@click.argument("job_id", type=int)
+@click.argument("priority", type=int)
+@REASON
+@click.pass_context
+def job_reprioritize(ctx: click.Context, job_id: int, priority: int, reason: str | None) -> None:
+    """Give a queued job another priority, 0 to 9, higher first."""
+    db = connected(ctx)
+    _each(ctx, [job_id], lambda job_id: db.reprioritize(job_id, priority, reason))
+
+
+@job.command("bulk")
+@click.argument(
+    "action", type=click.Choice(["retry", "cancel", "run-now", "reprioritize", "discard"])
+)
+@click.argument("terms", nargs=-1, metavar="[FILTER]...")
+@click.option("--all", "take_all", is_flag=True, help="Without a FILTER: whatever there is.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would be.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--limit", type=click.IntRange(1), help="Change so many at most.")
+@click.option("--extra-attempts", type=int, help="retry: runs granted [default: 1].")
+@click.option("--in", "delay", type=span, metavar="SPAN", help="retry: due in, such as 5m.")
+@click.option(
+    "--spread", type=span, metavar="SPAN", help="retry: due spread evenly over this time."
+)
+@click.option("--priority", type=int, help="reprioritize: 0 to 9, higher first.")
+@REASON
+@click.pass_context
+def job_bulk(
+    ctx: click.Context,
+    /,
+    action: str,
+    terms: tuple[str, ...],
+    take_all: bool,
+    dry_run: bool,
+    yes: bool,
+    limit: int | None,
+    reason: str | None,
+    **options: Any,
+) -> None:
+    """Do something to all jobs that match.
+
+    FILTER is that of `job list`. Retry and discard take failed jobs, unless FILTER says otherwise.
+    A thousand jobs are a transaction; what changed meanwhile is skipped. A table counts what was
+    done, the other outputs name each job.
+    """
+    wanted = job_filter(terms)
+    if bool(wanted) == take_all:
+        raise click.UsageError("say which jobs with a FILTER, or --all without one")
+    given = {name: value for name, value in options.items() if value is not None}
+    db = connected(ctx)
+
+    def rows(dry: bool, most: int | None) -> Iterator[BulkOutcome]:
+        cursor: str | None = None
+        while most is None or most > 0:
+            at_once = min(most or client.MAX_BATCH, client.MAX_BATCH)
+            page = db.bulk(action.replace("-", "_"), wanted, dry, at_once, given, reason, cursor)
+            yield from page.rows
+            if page.next_cursor is None:
+                return
+            cursor = page.next_cursor
+            most = None if most is None else most - len(page.rows)
+
+    if not dry_run and not yes:
+        most = min(limit or _COUNTED + 1, _COUNTED + 1)
+        matched = sum(1 for _ in rows(True, most))
+        many = f"more than {_COUNTED:,}" if matched > _COUNTED else f"{matched:,}"
+        click.confirm(f"{action} {many} jobs?", abort=True, err=True)
+    _print_outcomes(ctx, rows(dry_run, limit))
+
+
+# Jobs that are counted before a question.
+_COUNTED = 10_000
+
+
+def _print_outcomes(ctx: click.Context, outcomes: Iterator[BulkOutcome]) -> None:
+    counts: Counter[tuple[str, str | None]] = Counter()
+
+    def counted() -> Iterator[BulkOutcome]:
+        for item in outcomes:
+            counts[item.outcome, item.note] += 1
+            yield item
+
+    try:
+        if ctx.ensure_object(Run).output != "table":
+            print_rows(ctx, counted(), [], "")
+            return
+        for _ in counted():
+            pass
+    except RowlockError:
+        for (outcome, _), number in counts.items():
+            click.echo(f"{number} jobs were {outcome} before this:", err=True)
+        raise
+    told = [
+        {"outcome": outcome, "note": note, "jobs": number}
+        for (outcome, note), number in counts.most_common()
+    ]
+    print_rows(ctx, told, ["outcome", "note", "jobs"], "no jobs match")
+
+
+@click.command(cls=Command)
+@click.option("-q", "--queue", help="Of one queue.")
+@click.option("--kind", help="Of one kind.")
+@click.option(
+    "--since", type=instant, metavar="TIME", help="Failed since, such as 2027-01-31T12:00:00Z."
+)
+@click.option("--limit", "max_groups", type=int, default=50, show_default=True)
+@click.pass_context
+def dead(ctx: click.Context, /, **options: Any) -> None:
+    """What failed for good, by kind and error.
+
+    `job list error_group:...` has the jobs of a group, `job bulk retry error_group:...` queues them
+    again.
+    """
+    columns = ["error_group", "kind_of_job", "error_type", "error_message", "jobs"]
+    print_rows(
+        ctx,
+        connected(ctx).failure_groups(**options),
+        [*columns, "last_hour", "last_day", "last_at", "sample_id"],
+        "no job has failed",
+    )

@@ -45,7 +45,7 @@ select
   summed.grain, summed.at, summed.queue, summed.kind, summed.event, summed.from_status, summed.to_status,
   summed.events, summed.elapsed_seconds,
   case
-    when summed.buckets <> '{null}'
+    when summed.are_timed
       then array(
         select coalesce(summed.of_buckets[array_position(summed.buckets, every.bucket)], 0)
         from generate_series(1, 17) as every (bucket)
@@ -56,6 +56,7 @@ from (
       counted.grain, counted.at, counted.queue, counted.kind, counted.event, counted.from_status, counted.to_status,
       sum(counted.events) as events,
       sum(counted.elapsed_seconds) as elapsed_seconds,
+      count(counted.bucket) > 0 as are_timed,
       array_agg(counted.bucket) as buckets,
       array_agg(counted.events) as of_buckets
     from counted

@@ -1,6 +1,6 @@
 -- queue.set_account: changes an account's role or password, or disables or enables it
 --
--- Null leaves as it is. Any change ends the account's sessions. RL404 when there is no such account.
+-- Null leaves as it is. Any change ends the account's sessions and sign-in links. RL404 when there is no such account.
 create or replace function queue.set_account(
   account text,
   role text default null,
@@ -33,6 +33,9 @@ begin
   delete from queue.sessions as session
   where session.account = set_account.account;
 
+  delete from queue.sign_in_links as link
+  where link.account = set_account.account;
+
   perform queue._record_action(
     'set_account',
     null,
@@ -47,5 +50,5 @@ begin
 end;
 $$;
 
-comment on function queue.set_account is 'Changes an account; ends its sessions';
+comment on function queue.set_account is 'Changes an account; ends its sessions and links';
 grant execute on function queue.set_account to queue_admin;

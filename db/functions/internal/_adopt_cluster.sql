@@ -12,7 +12,7 @@ declare
   v_identifier bigint := (pg_control_system()).system_identifier;
   v_before bigint;
   v_cursor pg_snapshot;
-  v_end text;
+  v_end xid8;
 begin
   select settings.adopted_event_id into v_before
   from queue.settings as settings
@@ -30,10 +30,10 @@ begin
   where step.step = 'roll_up'
   for no key update;
 
-  select (max(event.xid)::text::numeric + 1)::text into v_end from queue.job_events as event;
-  if v_end::xid8 > pg_snapshot_xmax(v_cursor) then
-    perform queue._count_events(v_cursor, format('%s:%s:', v_end, v_end)::pg_snapshot, v_before);
-  end if;
+  -- Also of transactions that were open when the cursor was taken, the last to commit before the dump.
+  select greatest((max(event.xid)::text::numeric + 1)::text::xid8, pg_snapshot_xmax(v_cursor)) into v_end
+  from queue.job_events as event;
+  perform queue._count_events(v_cursor, format('%s:%s:', v_end, v_end)::pg_snapshot, v_before);
 
   update queue.steps as step
   set cursor = queue._snapshot()::text

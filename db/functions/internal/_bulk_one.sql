@@ -12,7 +12,12 @@ set enable_seqscan = off
 set jit = off
 as $$
 begin
-  perform from queue.jobs as job where job.id = p_job_id for no key update skip locked;
+  -- What is to go is also left to a producer that was told it by its key.
+  if p_action = 'discard' then
+    perform from queue.jobs as job where job.id = p_job_id for update skip locked;
+  else
+    perform from queue.jobs as job where job.id = p_job_id for no key update skip locked;
+  end if;
   if not found then
     outcome := 'skipped';
     note := 'another session has it locked, or it is gone';

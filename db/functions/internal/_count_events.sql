@@ -30,7 +30,8 @@ begin
           )
       end as bucket,
       count(*) as events,
-      coalesce(sum(extract(epoch from event.elapsed)::double precision), 0) as elapsed_seconds
+      -- A clock that stepped back may have made it negative.
+      coalesce(sum(greatest(extract(epoch from event.elapsed)::double precision, 0)), 0) as elapsed_seconds
     from (
         select late.*
         from queue.job_events as late
@@ -76,6 +77,7 @@ begin
       binned.grain, binned.at, binned.queue, binned.kind, binned.event, binned.from_status, binned.to_status,
       sum(binned.events)::bigint as events,
       sum(binned.elapsed_seconds) as elapsed_seconds,
+      count(binned.bucket) > 0 as are_timed,
       array_agg(binned.bucket) as buckets,
       array_agg(binned.events) as of_buckets
     from binned
@@ -90,7 +92,7 @@ begin
       summed.events,
       summed.elapsed_seconds,
       case
-        when summed.buckets <> '{null}'
+        when summed.are_timed
           then array(
             select coalesce(summed.of_buckets[array_position(summed.buckets, every.bucket)], 0)
             from generate_series(1, 17) as every (bucket)

@@ -10,6 +10,7 @@ stable
 as $$
 declare
   v_now timestamptz := clock_timestamp();
+  v_width interval;
 begin
   resolution := coalesce(p_resolution, interval '1 minute');
   perform queue._check_span('resolution', resolution, interval '1 minute', interval '1 day');
@@ -29,11 +30,10 @@ begin
     when extract(epoch from resolution) % 300 = 0 then 'five_minutes'
     else 'minute'
   end;
-  if grain = 'hour' then
-    resolution := greatest(resolution, interval '1 hour');
-  end if;
 
-  -- Slots begin at whole minutes, hours or days, and cover what was asked for.
+  -- Slots are whole minutes or hours long, begin so, and cover what was asked for.
+  v_width := case grain when 'hour' then interval '1 hour' else '1 minute' end;
+  resolution := ceil(extract(epoch from resolution) / extract(epoch from v_width)) * v_width;
   since := date_bin(resolution, since, timestamptz '2000-01-01 00:00:00+00');
   return next;
 end;

@@ -20,7 +20,12 @@ begin
       'steps',
       case
         when bool_or(step.failures >= 3) then 'fail'
-        when bool_or(step.failures > 0 or step.due_at < v_now - 3 * step.every - interval '30 seconds')
+        when bool_or(
+            step.failures > 0
+            or step.due_at < v_now - 3 * step.every - interval '30 seconds'
+            -- Before the clock stepped back; the next tick mends it.
+            or step.finished_at > v_now + interval '1 minute'
+          )
           then 'warn'
         else 'ok'
       end,

@@ -1,6 +1,6 @@
 -- queue.list_kinds: what became of each kind of job since an instant (a day ago by default), the most started first
 --
--- Counted from the rollups, by the hour: since is taken back to its whole hour. failed are jobs that failed for good, retried
+-- Counted from the rollups, by the hour, which are kept for 92 days: since is taken back to its whole hour. failed are jobs that failed for good, retried
 -- attempts that failed with others left, expired lost leases. mean_wait and mean_run are of attempts that were claimed, and of those
 -- that succeeded or failed; null where there was none. queue narrows to one; max_kinds from 1 to 1,000.
 create or replace function queue.list_kinds(
@@ -27,11 +27,15 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_since timestamptz := date_trunc(
-    'hour', coalesce(list_kinds.since, clock_timestamp() - interval '1 day'), 'UTC'
-  );
+  v_now timestamptz := clock_timestamp();
+  v_since timestamptz := coalesce(list_kinds.since, v_now - interval '1 day');
 begin
   perform queue._check_number('max_kinds', list_kinds.max_kinds, 1, 1000);
+  if not isfinite(v_since) then
+    raise exception 'since % is out of range', v_since
+      using errcode = 'RL400', hint = 'since is an instant; hours are kept for 92 days.';
+  end if;
+  v_since := date_trunc('hour', greatest(v_since, v_now - interval '92 days'), 'UTC');
 
   return query
     with counted as (
@@ -45,7 +49,7 @@ begin
         sum(rollup.elapsed_seconds) as seconds
       from (
           select of_one.*
-          from queue._counters('hour', v_since, clock_timestamp(), list_kinds.queue, null) as of_one
+          from queue._counters('hour', v_since, v_now, list_kinds.queue, null) as of_one
           where list_kinds.queue is not null
           union all
           select of_any.*

@@ -100,6 +100,7 @@ begin
     select 'ever_of_all', timestamptz 'epoch', '', '', 'pruned', gone.status, 'gone', count(*)
     from gone
     group by gone.status
+    order by 1, 3, 4, 6
     on conflict (grain, at, queue, kind, event, from_status, to_status) do update
     set events = rollup.events + excluded.events
   )

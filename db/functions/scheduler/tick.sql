@@ -29,10 +29,12 @@ begin
   loop
     more := false;
 
-    -- The longest due goes first; but a step that is cancelled each time must not keep a late reap waiting.
+    -- The longest due goes first; but a step that is cancelled each time must not keep a late reap waiting. What was finished
+    -- in the future has its dates from a clock that has stepped back since.
     select due.* into v_step
     from queue.steps as due
     where due.due_at <= v_now
+      or due.finished_at > v_now + interval '1 minute'
     order by due.step = 'reap' and due.due_at <= v_now - due.every desc, due.due_at, due.step
     limit 1
     for no key update skip locked;
@@ -88,7 +90,7 @@ begin
 
     update queue.steps as done
     set due_at = v_now + case when tick.more then interval '0' else v_pause end,
-        finished_at = case when v_error is null then clock_timestamp() else done.finished_at end,
+        finished_at = case when v_error is null then clock_timestamp() else least(done.finished_at, v_now) end,
         processed = tick.processed,
         failures = case when v_error is null then 0 else done.failures + 1 end,
         error = v_error

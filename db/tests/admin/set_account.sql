@@ -24,6 +24,10 @@ select results_eq('account', $$ values ('admin', 'scrypt:another-hash-of-it', tr
 select queue.set_account('alice', disabled => false);
 select results_eq('account', $$ values ('admin', 'scrypt:another-hash-of-it', false) $$, 'It can be enabled again');
 
+create temp table link as select queue.create_link('alice') as secret;
+select queue.set_account('alice', password_hash => 'scrypt:yet-another-hash-of-it');
+select is(queue.redeem_link((select secret from link)), null, 'A link from before signs nobody in');
+
 select throws_ok($$ select queue.set_account('mallory', 'viewer') $$, 'RL404', null, 'An unknown account is refused');
 select throws_ok($$ select queue.set_account('alice', 'root') $$, 'RL400', null, 'An unknown role is refused');
 

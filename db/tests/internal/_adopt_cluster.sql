@@ -42,5 +42,17 @@ select results_eq(
   $$ select counted::integer, more from queue.roll_up() $$, $$ values (0, false) $$, 'Nothing is counted twice'
 );
 
+-- The last to commit before the dump was open when the cursor was taken: nothing has a later id.
+insert into queue.job_events (at, xid, job_id, attempt, fence, event, to_status, queue, kind)
+values (now(), '9000000001', 2, 0, 0, 'enqueued', 'queued', 'late', 'dump');
+update queue.steps set cursor = '9000000001:9000000003:9000000001' where step = 'roll_up';
+update queue.settings set system_identifier = 1;
+select is(queue._adopt_cluster(), true, 'A second restore is noticed');
+select results_eq(
+  $$ select queue, sum(events)::integer from queue.rollups where grain = 'ever' group by 1 order by 1 $$,
+  $$ values ('dump', 2), ('late', 1) $$,
+  'What committed late is counted too, and nothing twice'
+);
+
 select * from finish();
 rollback;

@@ -32,6 +32,9 @@ update queue.steps set due_at = clock_timestamp() - interval '46 s' where step =
 select is(pg_temp.status('steps'), 'warn', 'Nobody ticks: a step late by three intervals and half a minute is told');
 update queue.steps set due_at = clock_timestamp(), finished_at = clock_timestamp() - interval '7 min';
 select alike(pg_temp.detail('steps'), '%reap ran 00:07:00 ago%', 'with when it ran');
+update queue.steps set finished_at = clock_timestamp() + interval '2 min' where step = 'reap';
+select is(pg_temp.status('steps'), 'warn', 'A clock that has stepped back is told');
+update queue.steps set finished_at = clock_timestamp();
 
 -- leases
 select queue_tests.run_one('late');

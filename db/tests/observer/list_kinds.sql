@@ -42,6 +42,12 @@ select results_eq(
   $$ select kind from queue.list_kinds(max_kinds => 1) $$, $$ values ('bounce') $$, 'max_kinds cuts'
 );
 select is_empty($$ select * from queue.list_kinds('unused') $$, 'A queue without jobs has no kinds');
+select is(
+  (select enqueued from queue.list_kinds('email', '0001-01-01Z') where kind = 'send'), 108::bigint,
+  'as far as hours are kept, and no row further'
+);
+select throws_ok($$ select queue.list_kinds('email', '-infinity') $$, 'RL400', null, 'since is an instant');
+select throws_ok($$ select queue.list_kinds(since => 'infinity') $$, 'RL400', null, 'a finite one');
 select throws_ok('select queue.list_kinds(max_kinds => 0)', 'RL400', null, 'max_kinds is at least 1');
 select throws_ok('select queue.list_kinds(max_kinds => 1001)', 'RL400', null, 'max_kinds is at most 1,000');
 

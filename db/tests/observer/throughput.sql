@@ -62,6 +62,23 @@ select results_eq(
   $$ values (interval '1 min', 2::numeric), ('5 min', 32), ('7 min', 2), ('20 min', 32), ('1 h', 2) $$,
   'Slots of so many times five minutes are read from what was counted by five'
 );
+select results_eq(
+  $$
+    select resolution, min(step.width), max(step.width)
+    from unnest('{61 s,90 s,90 min,1 day}'::interval[]) as resolution
+      cross join lateral (
+        select lead(slot.at) over (order by slot.at) - slot.at as width
+        from queue.throughput(now() - 10 * resolution, resolution => resolution) as slot
+      ) as step
+    group by 1
+    order by 1
+  $$,
+  $$
+    values (interval '61 s', interval '2 min', interval '2 min'), ('90 s', '2 min', '2 min'), ('90 min', '2 h', '2 h'),
+      ('1 day', '1 day', '1 day')
+  $$,
+  'A slot is of whole minutes or hours, as they are counted'
+);
 select is(
   (select sum(failed) from queue.throughput(now() - interval '7 days', resolution => '1 hour')), 3::numeric,
   'Hours are read beyond a day'

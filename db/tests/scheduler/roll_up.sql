@@ -138,8 +138,8 @@ select results_eq(
     select events, round(elapsed_seconds::numeric, 3), buckets from queue.rollups
     where kind = 'timed' and grain = 'minute'
   $$,
-  $$ values (10::bigint, 781261.009, '{3,1,0,0,0,0,0,0,2,0,0,0,1,0,0,0,2}'::bigint[]) $$,
-  'By how long they took: each under the last bound reached, none where it is not known'
+  $$ values (10::bigint, 781262.009, '{3,1,0,0,0,0,0,0,2,0,0,0,1,0,0,0,2}'::bigint[]) $$,
+  'By how long they took: each under the last bound reached, none where it is not known, never less than nothing'
 );
 update queue.job_events as item
 set elapsed = case when item.elapsed < '4 ms' then '2 s' else item.elapsed end
@@ -158,7 +158,7 @@ select results_eq(
     from unnest('{ever,minute}'::text[]) as grain (name)
       cross join (
         values
-          ('claimed', 20::bigint, 1562527.018, '{4,2,0,0,0,0,0,0,6,0,0,0,2,0,0,0,4}'::bigint[]),
+          ('claimed', 20::bigint, 1562528.018, '{4,2,0,0,0,0,0,0,6,0,0,0,2,0,0,0,4}'::bigint[]),
           ('released', 1, 0.000, null)
       ) as counted
   $$,

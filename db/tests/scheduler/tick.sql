@@ -112,6 +112,22 @@ select ok(
 );
 delete from queue.jobs where kind = 'waiting';
 
+-- The clock steps back by an hour.
+select pg_temp.expire(1);
+select pg_temp.due('{}');
+update queue.steps
+set due_at = clock_timestamp() + interval '1 hour', finished_at = clock_timestamp() + interval '1 hour';
+select results_eq(
+  $$ select step, processed from queue.tick() $$, $$ values ('reap', 1::bigint) $$,
+  'What was finished in the future is due'
+);
+select queue.tick();
+select results_eq('select step from queue.tick()', 'values (null::text)', 'once');
+select is_empty(
+  $$ select from queue.steps where finished_at > clock_timestamp() or due_at > clock_timestamp() + every $$,
+  'and then has its dates from the present'
+);
+
 -- How long until the next.
 delete from queue.jobs;
 select queue_tests.run_one('work');

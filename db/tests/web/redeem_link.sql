@@ -19,8 +19,8 @@ update queue.sign_in_links set expires_at = expires_at - interval '11 minutes';
 select is((select queue.redeem_link(secret) from link), null, 'An expired link is no link');
 select is_empty('select from queue.sign_in_links', 'Expired links are removed');
 
-update link set secret = queue.create_link('alice');
 select queue.set_account('alice', disabled => true);
+update link set secret = queue.create_link('alice');
 select throws_ok(
   'select queue.redeem_link(secret) from link', 'RL404', null, 'A link of a disabled account signs nobody in'
 );

@@ -109,7 +109,7 @@ _BY_SQLSTATE_CLASS: dict[str, type[RowlockError]] = {
 
 _HINTS: dict[str, str] = {
     "22P05": "No text here holds NUL, written \\u0000: remove it, or replace it by U+FFFD.",
-    "42501": "The login needs one of the queue_* group roles.",
+    "42501": "Another queue_* group role may call this: the table of roles is in the README.",
     "42883": "Run `rowlock migrate`: this database has no such function of Rowlock.",
     "3F000": "Run `rowlock migrate`: this database has no schema queue.",
     "25006": "The server is read-only: connect to the primary.",

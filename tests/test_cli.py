@@ -117,6 +117,20 @@ _EXIT_CODES: list[tuple[list[str], int]] = [
     (["queue", "set", "q", "colour=red"], 2),
     (["queue", "set", "q", "lease=1000d"], 2),
     (["migrate", "--check", "--sql"], 2),
+    (["migrate", "--migrator", "x"], 2),
+    (["migrate", "--yes"], 2),
+    (["migrate", "--uninstall", "--database-url", ""], 2),
+    (["job", "list", "queue:a", "queue:b"], 2),
+    (["job", "list", "created_before:2020-01-01"], 2),
+    (["events", "kind:a", "kind:b"], 2),
+    (["job", "show", "99999999999999999999"], 2),
+    (["enqueue", "k", "--priority", "99999999999"], 2),
+    (["dead", "--limit", "99999999999"], 2),
+    (["queue", "pause", "q", "--for", "999999999d"], 2),
+    (["job", "bulk", "reprioritize", "kind:k", "--yes"], 2),
+    (["job", "bulk", "discard", "status:queued", "--dry-run"], 2),
+    (["job", "bulk", "retry", "--all", "--in", "9999d", "--dry-run"], 2),
+    (["events", "--follow", "--cursor", "1/1:1:"], 4),
     (["nonsense"], 2),
     (["worker", "--app", "nonsense"], 2),
     (["worker", "--app", "no.such.module:app"], 2),
@@ -186,6 +200,23 @@ def test_a_jobs_text_cannot_drive_the_terminal(rowlock: Rowlock, db: Client) -> 
     assert "two" in rowlock("job", "show", str(job_id)).stdout
 
 
+@pytest.mark.parametrize(
+    ("told", "redirection"),
+    [("", "| head -n 1 > /dev/null"), ("No space left on device", "> /dev/full")],
+)
+def test_a_reader_that_has_gone_ends_it_quietly(
+    told: str, redirection: str, url: str, db: Client
+) -> None:
+    db.enqueue_many([NewJob(kind="k" * 60)] * 1000)
+    for output in ("table", "jsonl"):
+        command = f"job list --limit 1000 -o {output} --database-url '{url}'"
+        line = f"{sys.executable} -m pyworker.cli {command} {redirection}; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT)
+        assert done.stdout.split()[-1:] == ["1"], (output, done)
+        assert not {"Traceback", "Exception"} & set(done.stderr.split()), done.stderr
+        assert told in done.stderr
+
+
 def test_an_empty_answer_is_no_error(rowlock: Rowlock) -> None:
     assert rowlock("job", "list").stdout == ""
     assert "no jobs" in rowlock("job", "list").stderr
@@ -207,7 +238,7 @@ def test_csv_is_for_spreadsheets_and_never_a_formula(rowlock: Rowlock, db: Clien
     made = list(
         csv.DictReader(io.StringIO(rowlock("enqueue", "-", "-o", "csv", stdin=LINES).stdout))
     )
-    assert [row["created"] for row in made] == ["True", "True"]
+    assert [row["created"] for row in made] == ["true", "true"]
 
 
 LINES = '{"kind": "a"}\n{"kind": "b"}\n'
@@ -260,7 +291,11 @@ def test_lines_may_be_whole_jobs(rowlock: Rowlock, db: Client) -> None:
 
 @pytest.mark.parametrize(
     ("bad", "said"),
-    [("{", "line 1001 is not JSON"), ("\xff", "line 1001 is not UTF-8")],
+    [
+        ("{", "line 1001 is not JSON"),
+        ("\xff", "line 1001 is not UTF-8"),
+        (f'\n"fine"\n"{"x" * 2**20}"', "element 2 is line 1003 of standard input"),
+    ],
 )
 def test_a_bad_line_is_named_and_what_was_done_is_said(
     rowlock: Rowlock, db: Client, bad: str, said: str
@@ -378,6 +413,42 @@ def test_a_bulk_change_goes_on_beyond_a_page(rowlock: Rowlock, db: Client) -> No
     assert {job.priority for job in db.list_jobs({}, max_jobs=200).rows} == {9}
 
 
+def test_a_bulk_change_that_is_cut_short_says_what_is_done(url: str, db: Client) -> None:
+    for _ in range(3):
+        db.enqueue_many([NewJob(kind="k")] * 1000)
+    # The third page finds its first job locked by a statement that outlasts the signal.
+    db.conn.execute(
+        "create function queue.slow() returns trigger language plpgsql as"
+        " 'begin if new.id > 2000 then perform pg_sleep(20); end if; return new; end'"
+    )
+    db.conn.execute(
+        "create trigger slow before update on queue.jobs for each row execute function queue.slow()"
+    )
+    command = [sys.executable, "-m", "pyworker.cli", "job", "bulk", "cancel", "--all", "--yes"]
+    process = subprocess.Popen(
+        [*command, "--database-url", url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    until = time.monotonic() + 20
+    cancelled: list[int] = []
+    while len(cancelled) < 2000 and time.monotonic() < until:
+        time.sleep(0.05)
+        row = db.conn.execute("select count(*) from queue.jobs where status = 'cancelled'")
+        cancelled = list(range((row.fetchone() or (0,))[0]))
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "before this: 2000 changed" in stderr
+
+
+def test_nothing_is_asked_about_no_job(rowlock: Rowlock) -> None:
+    result = rowlock("job", "bulk", "retry", "kind:none")
+    assert (result.exit_code, "no jobs match" in result.stderr) == (0, True)
+
+
 def test_a_bulk_change_says_which_jobs(rowlock: Rowlock) -> None:
     assert rowlock("job", "bulk", "cancel").exit_code == 2
     assert rowlock("job", "bulk", "cancel", "kind:k", "--all").exit_code == 2
@@ -429,6 +500,14 @@ def a_limit_of(seconds: float, process: subprocess.Popen[str]) -> Iterator[None]
     timer.start()
     yield
     timer.cancel()
+
+
+def test_a_list_of_events_looks_until_it_has_found(rowlock: Rowlock, db: Client) -> None:
+    fail_all(db, 1)
+    for _ in range(11):
+        db.enqueue_many([NewJob(kind="other")] * 1000)
+    (found,) = rows(rowlock("events", "event:failed", "-o", "jsonl", "--limit", "3"))
+    assert found["job_id"] == 1
 
 
 def follow(url: str, db: Client, cursor: str, number: int) -> tuple[list[str], str]:

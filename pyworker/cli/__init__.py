@@ -1,8 +1,4 @@
-"""The command line: every command is one function of schema `queue`, called through `client.py`.
-
-Exit codes: 0 done, 1 error, 2 usage, 3 no such job, 4 conflict or wrong state, 5 database
-unreachable or not named, 6 denied, 7 unhealthy or differing.
-"""
+"""The command line: every command is one function of schema `queue`, called through `client.py`."""
 
 from __future__ import annotations
 
@@ -23,8 +19,12 @@ from pyworker.cli.shared import Group
 
 
 @click.group(
-    cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 error, 2 usage, 3 no such job, 4 conflict or wrong state, "
+    "5 database unreachable or not named, 6 denied, 7 unhealthy or differing.",
 )
+@click.version_option(package_name="rowlock")
 def main() -> None:
     """Rowlock: a job queue that is a PostgreSQL schema."""
 

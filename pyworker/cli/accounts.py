@@ -8,7 +8,7 @@ from datetime import timedelta
 import click
 
 from pyworker import logs
-from pyworker.cli.arguments import REASON, span
+from pyworker.cli.arguments import ID, REASON, span
 from pyworker.cli.output import cell_of, print_one, print_rows
 from pyworker.cli.shared import Group, Run, connected
 
@@ -163,7 +163,7 @@ def token_list(ctx: click.Context) -> None:
 
 
 @token.command("revoke")
-@click.argument("token_id", type=int)
+@click.argument("token_id", type=ID)
 @REASON
 @click.pass_context
 def token_revoke(ctx: click.Context, token_id: int, reason: str | None) -> None:

@@ -35,13 +35,23 @@ _INSTANT_EXAMPLE = "write 2027-01-31T12:00:00Z"
 _LABELS = ("scheduled", "ready", "retrying", "dead")
 
 
-def job_filter(terms: Iterable[str]) -> dict[str, Any]:
-    """`status:failed queue:billing payload.user.id:42` as `list_jobs` wants it."""
-    found: dict[str, Any] = {}
+def pairs(terms: Iterable[str]) -> dict[str, str]:
+    """`queue:billing kind:email.send`, each name once."""
+    found: dict[str, str] = {}
     for term in terms:
         name, colon, value = term.partition(":")
         if not colon:
-            raise click.UsageError(f"not a filter: {term!r}; write queue:billing, status:failed")
+            raise click.UsageError(f"not a filter: {term!r}; write name:value as in queue:billing")
+        if name in found:
+            raise click.UsageError(f"{name} is given twice: one value each")
+        found[name] = value
+    return found
+
+
+def job_filter(terms: Iterable[str]) -> dict[str, Any]:
+    """`status:failed queue:billing payload.user.id:42` as `list_jobs` wants it."""
+    found: dict[str, Any] = {}
+    for name, value in pairs(terms).items():
         if name == "payload" or name.startswith("payload."):
             document: Any = _json_or_text(value)
             for key in reversed(name.split(".")[1:]):
@@ -51,6 +61,8 @@ def job_filter(terms: Iterable[str]) -> dict[str, Any]:
             found["label"] = value
         elif name == "priority":
             found[name] = _json_or_text(value)
+        elif name in ("created_after", "created_before"):
+            found[name] = instant(value).isoformat()
         else:
             found[name] = value
     return found
@@ -70,3 +82,6 @@ def _merged(one: Any, other: Any) -> Any:
 
 
 REASON = click.option("--reason", help="Kept with the event.")
+PRIORITY = click.IntRange(0, 9)
+ATTEMPTS = click.IntRange(1, 100_000)
+ID = click.IntRange(1, 2**63 - 1)

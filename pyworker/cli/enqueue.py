@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,9 +14,9 @@ from typing import IO, Any
 import click
 
 from pyworker import client
-from pyworker.cli.arguments import instant, span
+from pyworker.cli.arguments import ATTEMPTS, PRIORITY, instant, span
 from pyworker.cli.output import Lines, print_one
-from pyworker.cli.shared import Command, Run, connected
+from pyworker.cli.shared import Command, Run, connected, telling
 from pyworker.client import Client, JsonText, NewJob
 from pyworker.errors import RowlockError
 
@@ -24,7 +25,7 @@ from pyworker.errors import RowlockError
 @click.argument("kind")
 @click.argument("payload", required=False)
 @click.option("-q", "--queue", help="Which queue [default: default].")
-@click.option("--priority", type=int, help="0 to 9, higher first [default: 5].")
+@click.option("--priority", type=PRIORITY, help="0 to 9, higher first [default: 5].")
 @click.option("--in", "delay", type=span, metavar="SPAN", help="Due in, such as 5m.")
 @click.option(
     "--at",
@@ -34,7 +35,7 @@ from pyworker.errors import RowlockError
     help="Due at, such as 2027-01-31T12:00:00Z.",
 )
 @click.option("--key", "idempotency_key", help="The same key in a queue is the same job.")
-@click.option("--max-attempts", type=int, help="Runs before the job counts as failed.")
+@click.option("--max-attempts", type=ATTEMPTS, help="Runs before the job counts as failed.")
 @click.option(
     "--lease", type=span, metavar="SPAN", help="How long a worker has before it must renew."
 )
@@ -92,37 +93,44 @@ _BATCH_SIZE = 4 * 2**20
 def _enqueue_lines(
     ctx: click.Context, db: Client, kind: str | None, options: Mapping[str, Any]
 ) -> None:
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed")
     stream = sys.stdin.buffer
     done = created = size = 0
     batch: list[NewJob | Mapping[str, Any]] = []
+    numbers: list[int] = []
     output = ctx.ensure_object(Run).output
     lines = Lines(output, [])
 
     def send() -> None:
         nonlocal done, created, size
-        answers = db.enqueue_many(batch)
+        try:
+            answers = db.enqueue_many(batch)
+        except RowlockError as exc:
+            if element := re.search(r"\belement ([0-9]+)\b", str(exc)):
+                where = f"element {element[1]} is line {numbers[int(element[1]) - 1]}"
+                click.echo(f"{where} of standard input:", err=True)
+            raise
         done += len(answers)
         created += sum(answer.created for answer in answers)
         if output != "table":
             for answer in answers:
                 lines.print({"job_id": answer.job_id, "created": answer.created})
         batch.clear()
+        numbers.clear()
         size = 0
 
-    try:
-        with _progress(stream) as advance:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    batch.append(_line_job(line, number, kind, options))
-                    size += len(line)
-                if len(batch) == client.MAX_BATCH or size > _BATCH_SIZE:
-                    send()
-                advance(len(line))
-            if batch:
+    with telling(lambda: f"{done} jobs were enqueued before this:"), _progress(stream) as advance:
+        for number, line in enumerate(stream, start=1):
+            if line.strip():
+                batch.append(_line_job(line, number, kind, options))
+                numbers.append(number)
+                size += len(line)
+            if len(batch) == client.MAX_BATCH or size > _BATCH_SIZE:
                 send()
-    except (RowlockError, click.UsageError):
-        click.echo(f"{done} jobs were enqueued before this:", err=True)
-        raise
+            advance(len(line))
+        if batch:
+            send()
     click.echo(f"{done} jobs, {created} of them new", err=True)
 
 

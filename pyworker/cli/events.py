@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
 from pyworker import client
+from pyworker.cli.arguments import pairs
 from pyworker.cli.output import Lines, print_rows, say_where
 from pyworker.cli.shared import Command, Run, connected, for_ever, located
-from pyworker.client import Client
+from pyworker.client import Client, Event
 
 
 @click.command(cls=Command)
 @click.argument("terms", nargs=-1, metavar="[FILTER]...")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
 @click.option("--follow", is_flag=True, help="Each that commits from now on, once, for ever.")
 @click.option("--cursor", help="Go on where an earlier call ended; with --follow also: start.")
 @click.pass_context
@@ -33,17 +34,24 @@ def events(
             raise click.UsageError("--follow takes no FILTER; -o jsonl can be filtered")
         _follow_events(ctx, cursor, columns)
         return
-    wanted = {}
-    for term in terms:
-        name, colon, value = term.partition(":")
-        if not colon:
-            raise click.UsageError(f"not a filter: {term!r}; write queue:billing, event:failed")
-        wanted[name] = value
+    wanted = pairs(terms)
     if cursor is not None and not re.fullmatch(r"[0-9]{1,18}", cursor):
         raise click.UsageError(f"not a cursor of this list: {cursor!r}")
-    page = connected(ctx).list_events(filter=wanted, cursor=cursor, max_events=limit)
-    print_rows(ctx, page.rows, columns, "no events match")
-    say_where(page.next_cursor)
+    db = connected(ctx)
+
+    def rows() -> Iterator[Event]:
+        nonlocal cursor
+        missing = limit
+        while missing > 0:
+            page = db.list_events(filter=wanted, cursor=cursor, max_events=min(missing, 1000))
+            yield from page.rows
+            missing -= len(page.rows)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    print_rows(ctx, rows(), columns, "no events match")
+    say_where(cursor)
 
 
 def _follow_events(ctx: click.Context, cursor: str | None, columns: Sequence[str]) -> None:
@@ -60,5 +68,7 @@ def _follow_events(ctx: click.Context, cursor: str | None, columns: Sequence[str
         cursor = page.next_cursor
         return 1 if len(page.rows) < client.MAX_BATCH else 0
 
-    for_ever(located(ctx).url, "events", turn)
-    say_where(cursor)
+    try:
+        for_ever(located(ctx).url, "events", turn)
+    finally:
+        say_where(cursor)

@@ -40,7 +40,7 @@ def workers(ctx: click.Context) -> None:
 @click.option("--worker", metavar="URL", help="Ask a worker's health address instead.")
 @click.pass_context
 def health(ctx: click.Context, worker: str | None) -> None:
-    """For container checks: exit 0 when well, 7 when not."""
+    """For container checks: exit 0 when well, 7 when not, 5 where nobody answers."""
     if worker is not None:
         _worker_health(worker)
         return
@@ -77,7 +77,7 @@ def _print_checks(ctx: click.Context, checks: Sequence[Check]) -> None:
 @click.command(cls=Command)
 @click.pass_context
 def doctor(ctx: click.Context) -> None:
-    """Look for what is wrong: health(), and versions, roles, pg_cron, pooler. Exit 7 if any."""
+    """Look for what is wrong: health(), versions, roles, pg_cron, pooler. Exit 7 if any fails."""
     location = located(ctx)
     conn = client.connect(location.url, "doctor")
     ctx.call_on_close(conn.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
@@ -10,9 +11,9 @@ from typing import Any
 import click
 
 from pyworker import client
-from pyworker.cli.arguments import REASON, instant, job_filter, span
+from pyworker.cli.arguments import ATTEMPTS, ID, PRIORITY, REASON, instant, job_filter, span
 from pyworker.cli.output import members_of, print_one, print_rows, say_where
-from pyworker.cli.shared import Command, Group, Run, connected, exit_code, say
+from pyworker.cli.shared import Command, Group, Run, connected, exit_code, say, telling
 from pyworker.client import BulkOutcome
 from pyworker.errors import JobNotFound, RowlockError, WrongState
 
@@ -55,7 +56,7 @@ def job_list(ctx: click.Context, terms: tuple[str, ...], limit: int, cursor: str
 
 
 @job.command("show")
-@click.argument("job_id", type=int)
+@click.argument("job_id", type=ID)
 @click.pass_context
 def job_show(ctx: click.Context, job_id: int) -> None:
     """Everything about one job."""
@@ -63,7 +64,7 @@ def job_show(ctx: click.Context, job_id: int) -> None:
 
 
 @job.command("events")
-@click.argument("job_id", type=int)
+@click.argument("job_id", type=ID)
 @click.pass_context
 def job_events(ctx: click.Context, job_id: int) -> None:
     """The history of one job, oldest first."""
@@ -100,12 +101,12 @@ def _each(ctx: click.Context, job_ids: Iterable[int], change: Callable[[int], An
         ctx.exit(exit_code(failures[0]))
 
 
-_JOB_IDS = click.argument("job_ids", type=int, nargs=-1, required=True, metavar="JOB_ID...")
+_JOB_IDS = click.argument("job_ids", type=ID, nargs=-1, required=True, metavar="JOB_ID...")
 
 
 @job.command("retry")
 @_JOB_IDS
-@click.option("--extra-attempts", type=int, default=1, show_default=True, help="Runs granted.")
+@click.option("--extra-attempts", type=ATTEMPTS, default=1, show_default=True, help="Runs granted.")
 @click.option("--in", "delay", type=span, metavar="SPAN", help="Due in, such as 5m.")
 @REASON
 @click.pass_context
@@ -142,8 +143,8 @@ def job_run_now(ctx: click.Context, job_ids: tuple[int, ...], reason: str | None
 
 
 @job.command("reprioritize")
-@click.argument("job_id", type=int)
-@click.argument("priority", type=int)
+@click.argument("job_id", type=ID)
+@click.argument("priority", type=PRIORITY)
 @REASON
 @click.pass_context
 def job_reprioritize(ctx: click.Context, job_id: int, priority: int, reason: str | None) -> None:
@@ -161,12 +162,12 @@ def job_reprioritize(ctx: click.Context, job_id: int, priority: int, reason: str
 @click.option("--dry-run", is_flag=True, help="Change nothing; say what would be.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--limit", type=click.IntRange(1), help="Change so many at most.")
-@click.option("--extra-attempts", type=int, help="retry: runs granted [default: 1].")
+@click.option("--extra-attempts", type=ATTEMPTS, help="retry: runs granted [default: 1].")
 @click.option("--in", "delay", type=span, metavar="SPAN", help="retry: due in, such as 5m.")
 @click.option(
     "--spread", type=span, metavar="SPAN", help="retry: due spread evenly over this time."
 )
-@click.option("--priority", type=int, help="reprioritize: 0 to 9, higher first.")
+@click.option("--priority", type=PRIORITY, help="reprioritize: 0 to 9, higher first.")
 @REASON
 @click.pass_context
 def job_bulk(
@@ -190,6 +191,8 @@ def job_bulk(
     wanted = job_filter(terms)
     if bool(wanted) == take_all:
         raise click.UsageError("say which jobs with a FILTER, or --all without one")
+    if action == "reprioritize" and options["priority"] is None:
+        raise click.UsageError("reprioritize wants --priority, 0 to 9")
     given = {name: value for name, value in options.items() if value is not None}
     db = connected(ctx)
 
@@ -207,6 +210,9 @@ def job_bulk(
     if not dry_run and not yes:
         most = min(limit or _COUNTED + 1, _COUNTED + 1)
         matched = sum(1 for _ in rows(True, most))
+        if not matched:
+            click.echo("no jobs match", err=True)
+            return
         many = f"more than {_COUNTED:,}" if matched > _COUNTED else f"{matched:,}"
         click.confirm(f"{action} {many} jobs?", abort=True, err=True)
     _print_outcomes(ctx, rows(dry_run, limit))
@@ -221,24 +227,26 @@ def _print_outcomes(ctx: click.Context, outcomes: Iterator[BulkOutcome]) -> None
 
     def counted() -> Iterator[BulkOutcome]:
         for item in outcomes:
-            counts[item.outcome, item.note] += 1
+            # A note names its job, which would be a line each.
+            counts[item.outcome, item.note and re.sub(r"^job [0-9]+ ", "", item.note)] += 1
             yield item
 
-    try:
+    def told() -> str:
+        return "before this: " + (
+            ", ".join(f"{number} {outcome}" for (outcome, _), number in counts.items()) or "nothing"
+        )
+
+    with telling(told):
         if ctx.ensure_object(Run).output != "table":
             print_rows(ctx, counted(), [], "")
             return
         for _ in counted():
             pass
-    except RowlockError:
-        for (outcome, _), number in counts.items():
-            click.echo(f"{number} jobs were {outcome} before this:", err=True)
-        raise
-    told = [
+    summary = [
         {"outcome": outcome, "note": note, "jobs": number}
         for (outcome, note), number in counts.most_common()
     ]
-    print_rows(ctx, told, ["outcome", "note", "jobs"], "no jobs match")
+    print_rows(ctx, summary, ["outcome", "note", "jobs"], "no jobs match")
 
 
 @click.command(cls=Command)
@@ -247,7 +255,7 @@ def _print_outcomes(ctx: click.Context, outcomes: Iterator[BulkOutcome]) -> None
 @click.option(
     "--since", type=instant, metavar="TIME", help="Failed since, such as 2027-01-31T12:00:00Z."
 )
-@click.option("--limit", "max_groups", type=int, default=50, show_default=True)
+@click.option("--limit", "max_groups", type=click.IntRange(1, 200), default=50, show_default=True)
 @click.pass_context
 def dead(ctx: click.Context, /, **options: Any) -> None:
     """What failed for good, by kind and error.

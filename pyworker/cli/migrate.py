@@ -44,6 +44,10 @@ def migrate(
     """Bring the database to this version: roles, tables, functions."""
     if check + sql + roles + uninstall > 1:
         raise click.UsageError("--check, --sql, --roles and --uninstall exclude each other")
+    if migrator and not roles:
+        raise click.UsageError("--migrator is for --roles, whose script makes one of that login")
+    if yes and not uninstall:
+        raise click.UsageError("--yes is for --uninstall, which alone asks")
 
     if roles:
         click.echo(deploy.roles_script(migrator))

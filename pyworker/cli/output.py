@@ -69,7 +69,7 @@ def _csv_line(values: Iterable[Any]) -> str:
 def _csv_value(value: Any) -> Any:
     """What is a document stays JSON; what a spreadsheet would take for a formula becomes text."""
     plain = _plain(value)
-    if isinstance(plain, dict | list):
+    if isinstance(plain, dict | list | bool):
         return json.dumps(plain)
     if isinstance(plain, str) and plain.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{plain}"

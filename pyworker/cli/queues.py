@@ -55,7 +55,10 @@ def queue_pause(
     if span is not None:
         if until is not None:
             raise click.UsageError("--for and --until exclude each other")
-        until = datetime.now(UTC) + span
+        try:
+            until = datetime.now(UTC) + span
+        except OverflowError:
+            raise click.UsageError("--for leads beyond the year 9999") from None
     print_one(ctx, connected(ctx).pause(name, reason, until))
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import click
@@ -118,16 +121,28 @@ class Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except RowlockError as exc:
             say(exc)
             ctx.exit(exit_code(exc))
+        except BrokenPipeError:
+            # Whoever read has what it wanted; nor is anything to be told as Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(1)
+        except OSError as exc:
+            say(RowlockError(str(exc)))
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(1)
 
 
 def located(ctx: click.Context) -> Location:
     """The database of this run, stated on stderr."""
     run = ctx.ensure_object(Run)
     logs.configure("DEBUG" if run.verbose else os.environ.get("ROWLOCK_LOG_LEVEL", "WARNING"))
+    if run.database_url == "":
+        raise click.UsageError("--database-url is empty")
     location = _embedded(ctx, run) if run.embedded else client.resolve(run.database_url)
     click.echo(f"database: {location}", err=True)
     return location
@@ -154,6 +169,23 @@ def connected(ctx: click.Context) -> Client:
     return Client(conn)
 
 
+@contextmanager
+def telling(done: Callable[[], str]) -> Iterator[None]:
+    """Says what is done when the rest is not: an error, Ctrl-C, SIGTERM, a reader that left."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except BaseException:
+        click.echo(done(), err=True)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def for_ever(url: str, application: str, turn: Callable[[Client], float]) -> None:
     """Calls `turn`, which says for how many seconds to rest then.
 
@@ -172,10 +204,10 @@ def for_ever(url: str, application: str, turn: Callable[[Client], float]) -> Non
                     rest = turn(db)
                     failures = 0
                     stop.wait(rest)
-        except (NotAllowed, InvalidArgument):
+        except (InvalidArgument, NotAllowed, WrongState):
             raise
         except RowlockError as exc:
             if failures == 0:
                 say(exc)
             failures += 1
-            stop.wait(min(0.5 * 2**failures, 15))
+            stop.wait(min(0.5 * 2 ** min(failures, 5), 15))

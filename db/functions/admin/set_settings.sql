@@ -17,7 +17,7 @@ declare
     'failed_retention', 'events_retention', 'tick_interval', 'claim_floor'
   ];
   v_now queue.settings;
-  v_message text;
+  v_setting record;
 begin
   perform queue._require_writable();
   if jsonb_typeof(set_settings.settings) is distinct from 'object'
@@ -31,25 +31,38 @@ begin
   -- Locked first: what another session has just changed is not to be written back.
   select setting.* into v_now from queue.settings as setting for no key update;
 
-  begin
-    v_now := jsonb_populate_record(v_now, set_settings.settings);
+  for v_setting in select given.key, given.value from jsonb_each(set_settings.settings) as given loop
+    begin
+      if v_setting.value = 'null' then
+        raise null_value_not_allowed;
+      end if;
+      v_now := jsonb_populate_record(v_now, jsonb_build_object(v_setting.key, v_setting.value));
+    exception
+      when data_exception or check_violation then
+        raise exception '% % cannot be read or is out of range', v_setting.key, left(v_setting.value::text, 200)
+          using errcode = 'RL400',
+            hint = 'max_attempts is a number from 1 to 100,000, claim_floor true or false, the others are intervals '
+              'such as "90 seconds"; lease is from 1 second to 24 hours.';
+    end;
+  end loop;
 
-    update queue.settings as setting
-    set lease = v_now.lease,
-        max_attempts = v_now.max_attempts,
-        backoff_base = v_now.backoff_base,
-        backoff_cap = v_now.backoff_cap,
-        finished_retention = v_now.finished_retention,
-        failed_retention = v_now.failed_retention,
-        events_retention = v_now.events_retention,
-        tick_interval = v_now.tick_interval,
-        claim_floor = v_now.claim_floor;
-  exception
-    when check_violation or data_exception or not_null_violation then
-      get stacked diagnostics v_message = message_text;
-      raise exception '%', v_message
-        using errcode = 'RL400', hint = 'The bounds are in the description of set_settings.';
-  end;
+  perform queue._check_span('backoff_base', v_now.backoff_base, '1 millisecond', v_now.backoff_cap);
+  perform queue._check_span('backoff_cap', v_now.backoff_cap, '1 millisecond', '30 days');
+  perform queue._check_span('finished_retention', v_now.finished_retention, '1 minute', '10 years');
+  perform queue._check_span('failed_retention', v_now.failed_retention, '1 minute', '10 years');
+  perform queue._check_span('events_retention', v_now.events_retention, '1 minute', '10 years');
+  perform queue._check_span('tick_interval', v_now.tick_interval, '1 second', '1 minute');
+
+  update queue.settings as setting
+  set lease = v_now.lease,
+      max_attempts = v_now.max_attempts,
+      backoff_base = v_now.backoff_base,
+      backoff_cap = v_now.backoff_cap,
+      finished_retention = v_now.finished_retention,
+      failed_retention = v_now.failed_retention,
+      events_retention = v_now.events_retention,
+      tick_interval = v_now.tick_interval,
+      claim_floor = v_now.claim_floor;
 
   if set_settings.settings <> '{}' then
     update queue.steps as step

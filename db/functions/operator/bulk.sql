@@ -1,7 +1,7 @@
 -- queue.bulk: one action on the jobs that match a filter, a page at a time
 --
 -- action is retry, cancel, run_now, reprioritize or discard; filter is list_jobs', narrowed to the statuses that the
--- action takes (retry and discard: failed, unless the filter says cancelled). arguments is a JSON object:
+-- action takes (retry and discard: failed, unless the filter says another; RL400 for one that it does not take). arguments is a JSON object:
 -- extra_attempts, delay and spread (retry: due spread evenly over that time) or priority (reprioritize; a dry run may
 -- leave it open). One row a job:
 -- outcome is changed, or skipped with the reason (it changed meanwhile, or somebody has it locked); in a dry run
@@ -82,7 +82,11 @@ begin
         using errcode = 'RL400',
           hint = 'delay and spread are intervals, extra_attempts and priority whole numbers.';
   end;
+  perform queue._check_span('delay', v_delay, interval '-10 years', interval '10 years');
   perform queue._check_span('spread', v_spread, interval '0', interval '30 days');
+  perform queue._check_number(
+    'extra_attempts', coalesce((v_arguments ->> 'extra_attempts')::bigint, 1), 1, 100000
+  );
   if bulk.action = 'reprioritize' and (not v_dry_run or v_arguments ? 'priority') then
     perform queue._check_number('priority', (v_arguments ->> 'priority')::bigint, 0, 9);
     v_filter := v_filter || jsonb_build_object('other_priority', v_arguments -> 'priority');
@@ -90,6 +94,20 @@ begin
     v_filter := v_filter || '{"not_asked": true}';
   elsif bulk.action = 'run_now' then
     v_filter := v_filter || '{"not_due": true}';
+  end if;
+
+  v_status := coalesce(
+    v_filter ->> 'status',
+    case
+      when v_filter ->> 'label' = 'dead' then 'failed'
+      when v_filter ->> 'label' in ('ready', 'scheduled', 'retrying') then 'queued'
+      else v_filter ->> 'label'
+    end
+  );
+  if v_filter ?| '{status,label}' and v_status <> all (v_statuses) then
+    raise exception '% takes no job that is %', bulk.action, v_status
+      using errcode = 'RL400',
+        hint = format('%s takes a job that is %s.', bulk.action, array_to_string(v_statuses, ' or '));
   end if;
 
   -- The statuses one by one, for each has its own order to be found in, whose name a cursor begins with; without a word

@@ -88,6 +88,14 @@ from (
     ('{"claim_floor": "maybe"}', 'A switch is on or off'),
     ('{"lease": "4 min", "tick_interval": "61 s"}', 'One that is wrong refuses all')
 ) as wrong (settings, rule);
+select throws_ok(
+  $$ select queue.set_settings('{"max_attempts": 7, "lease": "banana"}') $$, 'RL400',
+  'lease "banana" cannot be read or is out of range', 'What cannot be read is named'
+);
+select throws_ok(
+  $$ select queue.set_settings('{"tick_interval": "61 s"}') $$, 'RL400', 'tick_interval 00:01:01 is out of range',
+  'and what is out of bounds'
+);
 select is(
   (select to_jsonb(settings) from queue.settings as settings), (select settings.all from settings),
   'What was refused changed nothing'

@@ -140,6 +140,22 @@ select throws_ok(
   $$ select queue.bulk('reprioritize', '{}', false) $$, 'RL400', null, 'reprioritize wants a priority'
 );
 select lives_ok($$ select queue.bulk('reprioritize', '{}') $$, 'which a dry run may leave open');
+select throws_ok(
+  format('select queue.bulk(%L, %L, true)', action, filter), 'RL400', action || ' takes no job that is ' || status,
+  'An action is refused where the filter wants jobs that it never takes'
+)
+from (
+  values
+    ('retry', '{"status": "queued"}', 'queued'), ('discard', '{"status": "running"}', 'running'),
+    ('cancel', '{"status": "failed"}', 'failed'), ('run_now', '{"label": "running"}', 'running'),
+    ('retry', '{"label": "ready"}', 'queued'), ('cancel', '{"label": "dead"}', 'failed'),
+    ('reprioritize', '{"label": "succeeded"}', 'succeeded')
+) as wrong (action, filter, status);
+select throws_ok(
+  format('select queue.bulk(%L, %L, true, 10, %L)', 'retry', '{}', wrong), 'RL400', null,
+  'What each job would refuse is refused at once, in a dry run too'
+)
+from unnest('{"{\"extra_attempts\": 0}","{\"extra_attempts\": 100001}","{\"delay\": \"11 years\"}"}'::text[]) as wrong;
 select throws_ok($$ select queue.bulk('retry', '{}', true, 0) $$, 'RL400', null, 'max_jobs is at least 1');
 select throws_ok($$ select queue.bulk('retry', '{}', false, 1001) $$, 'RL400', null, 'max_jobs is at most 1,000');
 select lives_ok($$ select queue.bulk('retry', '{}', true, 10000) $$, 'of a dry run 10,000');

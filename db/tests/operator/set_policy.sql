@@ -100,6 +100,7 @@ from (
     ($$'q', max_attempts => 100001$$, 'At most 100,000 attempts'),
     ($$'q', backoff_base => '0'$$, 'A backoff is at least a millisecond'),
     ($$'q', backoff_base => '31 days'$$, 'A backoff starts with 30 days at most'),
+    ($$'q', backoff_base => '2 h', backoff_cap => '1 h'$$, 'and at most with its cap'),
     ($$'q', backoff_cap => '0'$$, 'A cap is at least a millisecond'),
     ($$'q', backoff_cap => '31 days'$$, 'A cap is at most 30 days'),
     ($$'q', finished_retention => '59 s'$$, 'Finished jobs are kept for a minute at least'),

@@ -163,7 +163,7 @@ def test_every_command_that_the_readme_names_exists() -> None:
     for span in spans:
         words = span.split()
         command: click.Command = cli.main
-        options = {name for parameter in command.params for name in parameter.opts}
+        options = {"--help"} | {name for parameter in command.params for name in parameter.opts}
         while words:
             word = words.pop(0)
             if word.startswith("-"):

@@ -140,6 +140,7 @@ _EXIT_CODES: list[tuple[list[str], int]] = [
     (["job", "retry", "1"], 4),
     (["enqueue", "other", "--key", "taken"], 4),
     (["stats", "--database-url", "postgresql://127.0.0.1:1/x"], 5),
+    (["worker", "--app", "tests.workers:app", "--burst", "--database-url", "host=::1 port=1"], 5),
     (["cron", "install"], 5),
     (["health", "--worker", "127.0.0.1:1"], 5),
 ]
@@ -546,7 +547,8 @@ def follow(url: str, db: Client, cursor: str, number: int) -> tuple[list[str], s
 
 def test_a_queue_is_paused_and_resumed(rowlock: Rowlock, db: Client) -> None:
     db.enqueue("k")
-    assert rowlock("queue", "pause", "default", "--reason", "so", "--for", "1h").exit_code == 0
+    paused = rowlock("queue", "pause", "default", "--reason", "so", "--for", "1h")
+    assert (paused.exit_code, "no job waits" in paused.stderr) == (0, False)
     (row,) = rows(rowlock("queue", "list", "-o", "jsonl"))
     assert (row["queue"], row["paused"], row["pause_reason"]) == ("default", True, "so")
     assert row["paused_until"]
@@ -554,6 +556,7 @@ def test_a_queue_is_paused_and_resumed(rowlock: Rowlock, db: Client) -> None:
     assert "resumed" in rowlock("queue", "resume", "default").stdout
     assert "was not paused" in rowlock("queue", "resume", "default").stdout
     assert len(db.claim("w")) == 1
+    assert "no job waits or runs in defualt" in rowlock("queue", "pause", "defualt").stderr
 
 
 def test_a_queues_defaults_are_set_and_taken_back(rowlock: Rowlock) -> None:
@@ -779,6 +782,40 @@ def test_a_worker_runs_what_is_due(url: str, db: Client, app_folder: Path) -> No
     first, *log = process.stderr.splitlines()
     assert first.startswith("database: ")
     assert all(json.loads(line)["level"] for line in log)
+
+
+@pytest.mark.parametrize("burst", [[], ["--burst"]])
+def test_a_worker_that_may_never_claim_says_so_once_and_ends(
+    database: Database, app_folder: Path, burst: list[str]
+) -> None:
+    for url, queue, code in (
+        (database.url, "BAD", 2),
+        (database.url, "", 2),
+        (database.url_as("queue_viewer"), "greetings", 6),
+    ):
+        process = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pyworker.cli",
+                "worker",
+                "--app",
+                "shop:app",
+                "-q",
+                queue,
+                *burst,
+            ],
+            cwd=app_folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "ROWLOCK_DATABASE_URL": url},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert process.returncode == code, process.stderr
+        assert process.stderr.count("\nrowlock: ") == 1
+        assert "Traceback" not in process.stderr
+        assert "WARNING" not in process.stderr
 
 
 def test_an_app_that_is_none_is_a_usage_error(

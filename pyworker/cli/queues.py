@@ -59,7 +59,11 @@ def queue_pause(
             until = datetime.now(UTC) + span
         except OverflowError:
             raise click.UsageError("--for leads beyond the year 9999") from None
-    print_one(ctx, connected(ctx).pause(name, reason, until))
+    db = connected(ctx)
+    print_one(ctx, db.pause(name, reason, until))
+    for item in db.list_queues(0, [name]):
+        if not (item.ready or item.scheduled or item.retrying or item.running):
+            click.echo(f"no job waits or runs in {logs.escape(name)}", err=True)
 
 
 @queue.command("resume")

@@ -12,6 +12,7 @@ from pyworker import runner
 from pyworker.app import Handler
 from pyworker.claims import Claims
 from pyworker.client import MAX_BATCH
+from pyworker.errors import InvalidArgument, NotAllowed, RowlockError
 from pyworker.executor import EventLoop, Threads
 from pyworker.job import Job, Snooze, log_fields
 from pyworker.keeper import Keeper
@@ -23,6 +24,9 @@ from pyworker.waker import Waker
 
 POLL_FIRST = 1.0
 POLL_LONGEST = 15.0
+BURST_TRIES = 6
+"""How often a burst asks a database that has not answered yet: for some five seconds."""
+
 UNKNOWN_KIND_DELAY = 30.0
 """Seconds that a job waits for a worker which has a handler for its kind."""
 
@@ -81,6 +85,9 @@ class Dispatcher(Loop):
         self._due_at: float | None = None
         self._looks_at_nothing = 0
         self._has_ended = False
+        self._failures = 0
+        self.refusal: RowlockError | None = None
+        """Why nothing was ever claimed: to try again would not help."""
 
     def look(self) -> None:
         """There may be work. Called by the waker."""
@@ -92,6 +99,8 @@ class Dispatcher(Loop):
         # Nothing to hand over, but for threads that could not be started the last time.
         self._threads.hand_over(())
         if not self._can_keep():
+            if self._burst:
+                self._link.open()  # Raises while the database is away, which `failed` counts.
             self._wait(0.1)
             return
 
@@ -222,6 +231,19 @@ class Dispatcher(Loop):
             wait = due.total_seconds()
             self._due_at = now + wait
         self._look_at = now + wait
+
+    def failed(self, exc: Exception) -> None:
+        """Before the first answer a refusal is a mistake in how this worker was started. Later it
+        is an operator's doing, such as a migration's, and passes."""
+        if self._link.answered_at is None and isinstance(exc, RowlockError):
+            self._failures += 1
+            is_refused = isinstance(exc, InvalidArgument | NotAllowed)
+            if is_refused or (self._burst and self._failures == BURST_TRIES):
+                self.refusal = exc
+                self.finish()
+                self._end()
+                return
+        super().failed(exc)
 
     # -- what became of a claim
 

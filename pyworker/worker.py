@@ -183,6 +183,9 @@ class Worker:
         SIGTERM and SIGINT stop it, a second one skips the waiting. Returns an exit code: 0 clean,
         1 something could not be settled in time, 3 a handler still runs in its thread, 4 too many
         handlers did not stop. A worker runs once.
+
+        Raises InvalidArgument or NotAllowed when the first claim is refused, and with `burst` what
+        kept the database from answering it.
         """
         if self.started_at is not None:
             raise RuntimeError("a worker runs once: make another")
@@ -191,9 +194,12 @@ class Worker:
             try:
                 self._start()
                 self._watch_until_stopped()
-                return self._shut_down()
+                code = self._shut_down()
             finally:
                 self._close()
+        if self._dispatcher.refusal is not None:
+            raise self._dispatcher.refusal
+        return code
 
     def run_process(self) -> NoReturn:
         """`run()`, as the whole of a process: exits even if a handler's thread never ends."""
@@ -425,7 +431,8 @@ class Worker:
         if busy and code != EXIT_STUCK:
             log.error("%d handlers still run", busy, extra={"worker": self.id})
             code = EXIT_THREAD_LEFT
-        log.info("worker ended", extra={"worker": self.id, "exit_code": code})
+        if self._dispatcher.refusal is None:
+            log.info("worker ended", extra={"worker": self.id, "exit_code": code})
         return code
 
     def _still_busy(self) -> int:

@@ -24,8 +24,10 @@ import pytest
 from pyworker import App, Cancel, Client, Fail, Job, Retry, Snooze, Stopped, health
 from pyworker import worker as worker_module
 from pyworker.client import ClaimRow, connect
-from pyworker.errors import ClaimLost, InvalidArgument, RowlockError, Unavailable
+from pyworker.dispatcher import BURST_TRIES
+from pyworker.errors import ClaimLost, InvalidArgument, NotAllowed, RowlockError, Unavailable
 from pyworker.loop import Link
+from tests.support.cluster import Database
 from tests.workers import client_of, events, eventually, finished, jobs, running, status_of
 
 
@@ -630,6 +632,50 @@ def test_burst_ends_when_nothing_is_due(app: App, url: str, client: Client) -> N
     assert time.monotonic() - started < 10
     assert len(jobs(client, status="succeeded")) == 30
     assert status_of(client, later) == "queued"
+
+
+@pytest.mark.parametrize("queues", [["BAD"], [""], ["good", "a b"]])
+@pytest.mark.parametrize("burst", [False, True])
+def test_a_queue_that_the_database_refuses_ends_the_worker(
+    app: App, url: str, caplog: pytest.LogCaptureFixture, queues: list[str], burst: bool
+) -> None:
+    with pytest.raises(InvalidArgument):
+        worker_module.Worker(app, url, queues=queues, burst=burst).run()
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("burst", [False, True])
+def test_a_login_that_may_not_claim_ends_the_worker(
+    app: App, url: str, database: Database, client: Client, burst: bool
+) -> None:
+    app.job("good")(lambda payload: "good")
+    job_id = app.enqueue("good", {}).job_id
+    with pytest.raises(NotAllowed):
+        worker_module.Worker(app, database.url_as("queue_viewer"), burst=burst).run()
+    assert status_of(client, job_id) == "queued"
+
+
+def test_a_worker_that_has_worked_outlasts_a_revoked_right(
+    app: App, database: Database, client: Client
+) -> None:
+    app.job("good")(lambda payload: "good")
+    with running(app, database.url_as("queue_worker")) as worker, database.connect() as conn:
+        finished(client, client.enqueue("good").job_id)
+        conn.execute("revoke usage on schema queue from queue_worker")
+        try:
+            job_id = client.enqueue("good").job_id
+            dispatcher = worker.loops[-1]
+            eventually(lambda: "permission denied" in (dispatcher.last_error or ""))
+        finally:
+            conn.execute("grant usage on schema queue to queue_worker")
+        assert finished(client, job_id).status == "succeeded"
+
+
+def test_a_burst_does_not_wait_for_ever_for_a_database(app: App) -> None:
+    worker = worker_module.Worker(app, "postgresql://127.0.0.1:1/x", burst=True)
+    with pytest.raises(Unavailable):
+        worker.run()
+    assert worker.loops[-1].errors == BURST_TRIES - 1
 
 
 def test_max_jobs_ends_after_so_many(app: App, url: str, client: Client) -> None:

@@ -53,7 +53,12 @@ def _load(name: str) -> Any:
 )
 @click.option("--burst", is_flag=True, help="End when nothing is due.")
 @click.option("--max-jobs", type=click.IntRange(1), help="End after so many.")
-@click.option("--health-addr", metavar=":8321", help="Serve /healthz, /readyz and /metrics.")
+@click.option(
+    "--health-addr",
+    metavar="[HOST]:PORT",
+    help="Serve /healthz, /readyz and /metrics, without sign-in. :8321 listens on every address, "
+    "127.0.0.1:8321 on loopback only.",
+)
 @click.option("--json-logs", is_flag=True, help="Log JSON, one object a line.")
 @click.pass_context
 def worker(

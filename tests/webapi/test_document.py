@@ -97,6 +97,18 @@ def test_the_database_lets_those_roles_call_it_and_no_other(
     assert api.call(method, address, None, body).status_code == 401
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "operation"), OPERATIONS, ids=[one["operationId"] for *_, one in OPERATIONS]
+)
+def test_an_unknown_parameter_is_400(
+    shared_api: Api, method: str, path: str, operation: dict[str, Any]
+) -> None:
+    address, body = example_call(path, operation)
+    response = shared_api.call(method, address, operation["x-roles"][0], body, nope="1")
+    assert (response.status_code, response.json["code"]) == (400, "invalid_parameter")
+    assert response.json["errors"] == [{"field": "nope", "detail": "is unknown"}]
+
+
 def test_the_document_is_served_with_a_session_or_token(api: Api) -> None:
     assert api.get("/api/openapi.json", "producer") == DOCUMENT
 

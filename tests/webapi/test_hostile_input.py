@@ -274,6 +274,76 @@ def test_a_value_out_of_range_is_422(api: Api, field: str, value: Any) -> None:
     refused(api, {field: value})
 
 
+_HUGE = [2**31, 2**32, 99999999999, 2**63 - 1, 2**63, -(2**63) - 1, 10**30]
+
+
+@pytest.mark.parametrize("number", _HUGE)
+@pytest.mark.parametrize(
+    ("method", "path", "role", "body", "field", "bounds"),
+    [
+        ("POST", "/jobs", "producer", {"kind": "a", "priority": ...}, "priority", "0 to 9"),
+        ("POST", "/jobs", "producer", {"kind": "a", "max_attempts": ...}, "max_attempts",
+         "1 to 100000"),
+        ("POST", "/jobs/1/retry", "operator", {"extra_attempts": ...}, "extra_attempts",
+         "1 to 100000"),
+        ("PATCH", "/jobs/1", "operator", {"priority": ...}, "priority", "0 to 9"),
+        ("POST", "/jobs/1/progress", "worker", {"fence": 1, "percent": ...}, "percent", "0 to 100"),
+        ("POST", "/jobs/1/progress", "worker", {"fence": ...}, "fence", "0 to 2147483647"),
+        ("PATCH", "/queues/q/policy", "admin", {"max_attempts": ...}, "max_attempts",
+         "1 to 100000"),
+        ("PATCH", "/settings", "admin", {"max_attempts": ...}, "max_attempts", "1 to 100000"),
+        ("POST", "/claims", "worker", {"worker": "w", "limit": ...}, "limit", "1 to 200"),
+    ],
+)  # fmt: skip
+def test_a_huge_number_is_422_with_its_field_and_bounds(
+    api: Api, method: str, path: str, role: str, body: dict[str, Any], field: str, bounds: str,
+    number: int,
+) -> None:  # fmt: skip
+    sent = {name: number if value is ... else value for name, value in body.items()}
+    response = api.call(method, path, role, sent)
+    assert response.status_code == 422
+    detail = f"must be a whole number, {bounds}"
+    assert response.json["errors"] == [{"field": field, "detail": detail}]
+
+
+@pytest.mark.parametrize("number", _HUGE)
+def test_a_huge_number_in_bulk_is_422_with_its_field(api: Api, number: int) -> None:
+    for part, field in (
+        ({"all": True, "args": {"extra_attempts": number}}, "args.extra_attempts"),
+        ({"all": True, "args": {"priority": number}}, "args.priority"),
+        ({"filter": {"priority": number}}, "filter.priority"),
+    ):
+        response = api.call("POST", "/jobs/bulk", "operator", {"action": "retry", **part})
+        assert response.status_code == 422
+        assert [error["field"] for error in response.json["errors"]] == [field]
+
+
+@pytest.mark.parametrize("number", _HUGE)
+def test_a_huge_number_in_the_address_is_named_or_found_by_nobody(api: Api, number: int) -> None:
+    for method, path, role, field in (
+        ("GET", f"/jobs/{number}", "viewer", "job_id"),
+        ("GET", f"/jobs/{number}/attempts", "viewer", "job_id"),
+        ("GET", f"/jobs/{number}/events", "viewer", "job_id"),
+        ("POST", f"/jobs/{number}/cancel", "operator", "job_id"),
+        ("DELETE", f"/jobs/{number}", "operator", "job_id"),
+        ("DELETE", f"/tokens/{number}", "admin", "token_id"),
+    ):
+        response = api.call(method, path, role)
+        if 0 <= number < 2**63:
+            assert response.status_code == 404, f"{path}: {response.get_data(True)}"
+        else:
+            detail = f"must be an id, as text: 0 to {2**63 - 1}"
+            assert response.status_code == 400
+            assert response.json["errors"] == [{"field": field, "detail": detail}]
+    response = api.call("GET", "/jobs", "viewer", priority=str(number))
+    assert response.status_code == 400
+    assert response.json["errors"][0]["field"] == "priority"
+    for path in ("/jobs/1/events", "/events"):
+        name = "after" if path.startswith("/jobs") else "job_id"
+        response = api.call("GET", path, "viewer", **{name: str(number)})
+        assert response.status_code in {200, 404} if 0 <= number < 2**63 else 400
+
+
 def test_a_time_long_past_means_now(api: Api) -> None:
     job = api.job(available_at="0001-01-01T00:00:00+14:00".replace("0001", "1970"))
     assert api.get(f"/jobs/{job}")["label"] == "ready"

@@ -100,7 +100,7 @@ def test_every_wrong_field_is_named(api: Api) -> None:
     assert response.status_code == 422
     assert {(error["field"], error["detail"]) for error in response.json["errors"]} == {
         ("jobs[1].paload", "is unknown"),
-        ("jobs[1].priority", "must be a whole number"),
+        ("jobs[1].priority", "must be a whole number, 0 to 9"),
         ("jobs[1].kind", "is missing"),
     }
 

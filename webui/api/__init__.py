@@ -44,6 +44,7 @@ def register(app: Flask) -> None:
 
 def openapi() -> Response:
     """This API as an OpenAPI 3.1 document."""
+    arguments.query({})
     response = make_response(OPENAPI.read_bytes())
     response.mimetype = "application/json"
     response.add_etag()

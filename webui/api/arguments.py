@@ -27,6 +27,7 @@ Reader = Callable[[Any], Any]
 
 MOST_ROWS = 200
 _BIGGEST_ID = 2**63 - 1
+_NO_ID = f"must be an id, as text: 0 to {_BIGGEST_ID}"
 
 
 @dataclass
@@ -61,14 +62,6 @@ def refuse(refused: Refused) -> Response:
 def text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be text")
-    return value
-
-
-def whole(value: Any) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _BIGGEST_ID:
-        raise ValueError("must be a whole number")
     return value
 
 
@@ -122,9 +115,9 @@ def identifier(value: Any) -> int:
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value):
         value = int(value)
     elif not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("must be an id, as text")
+        raise ValueError(_NO_ID)
     if not 0 <= value <= _BIGGEST_ID:
-        raise ValueError("is out of range")
+        raise ValueError(_NO_ID)
     return int(value)
 
 
@@ -144,12 +137,22 @@ def choice(*words: str) -> Reader:
 
 
 def within(least: int, most: int) -> Reader:
+    """A whole number. The bounds are the database's: there what is beyond an integer has no name
+    of a field any more."""
+
     def read(value: Any) -> int:
-        if not least <= (number := whole(value)) <= most:
-            raise ValueError(f"must be {least} to {most}")
-        return number
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"must be a whole number, {least} to {most}")
+        return value
 
     return read
+
+
+PRIORITY = within(0, 9)
+ATTEMPTS = within(1, 100_000)
+PERCENT = within(0, 100)
 
 
 def objects(
@@ -171,8 +174,21 @@ def objects(
     return read
 
 
+def members(fields: Mapping[str, Reader]) -> Reader:
+    """An object within the body, read by a table of its own."""
+
+    def read(value: Any) -> dict[str, Any]:
+        wrong: list[dict[str, str]] = []
+        found = _read(document(value), fields, (), wrong, "")
+        if wrong:
+            raise _ItemsError([{**error, "field": f".{error['field']}"} for error in wrong])
+        return found
+
+    return read
+
+
 class _ItemsError(ValueError):
-    """Errors within an array, each with its place."""
+    """Errors within an array or object, each with its place."""
 
     def __init__(self, errors: list[dict[str, str]]) -> None:
         super().__init__("has errors")
@@ -185,7 +201,9 @@ class _ItemsError(ValueError):
 def body(
     fields: Mapping[str, Reader], required: Collection[str] = (), *, nulls: bool = False
 ) -> dict[str, Any]:
-    """The request's JSON object, as arguments. `nulls`: keep them, else null is the default."""
+    """The request's JSON object, as arguments. `nulls`: keep them, else null is the default.
+    What has a body takes nothing from the address's parameters."""
+    query({})
     wrong: list[dict[str, str]] = []
     found = _read(_json(), fields, required, wrong, "", nulls=nulls)
     if wrong:
@@ -284,11 +302,17 @@ def query(fields: Mapping[str, Reader], documents: Collection[str] = ()) -> dict
 
 
 def path_id(value: str) -> int:
-    """An id in the path."""
+    """An id in the path, which is the first that the path names."""
     try:
         return identifier(value)
     except ValueError as exc:
-        raise Refused(400, f"the id in the path {exc}", "invalid_parameter") from None
+        name = next(iter(request.view_args or {}), "id")
+        raise Refused(
+            400,
+            f"{name} {exc}",
+            "invalid_parameter",
+            errors=[{"field": name, "detail": str(exc)}],
+        ) from None
 
 
 def _from_text(value: str) -> Any:

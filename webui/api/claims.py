@@ -16,6 +16,7 @@ from pyworker.client import Outcome, Renewal, Settlement
 from webui.api import arguments, render
 from webui.api.arguments import (
     LIMIT,
+    PERCENT,
     Reader,
     Refused,
     anything,
@@ -27,7 +28,6 @@ from webui.api.arguments import (
     seconds,
     text,
     texts,
-    whole,
     within,
 )
 from webui.pages import acting
@@ -85,7 +85,8 @@ def settle() -> Response:
 @blueprint.post("/jobs/<job_id>/progress")
 def progress(job_id: str) -> Response:
     """How far a handler is."""
-    given = arguments.body({"fence": FENCE, "percent": whole, "message": text}, required=["fence"])
+    fields: dict[str, Reader] = {"fence": FENCE, "percent": PERCENT, "message": text}
+    given = arguments.body(fields, required=["fence"])
     job = path_id(job_id)
     with acting() as client:
         verdict = client.progress(job, **given)

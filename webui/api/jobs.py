@@ -13,7 +13,9 @@ from flask import Blueprint, Response, request
 from pyworker.client import Enqueued, EnqueuedOne, Event, NewJob
 from webui.api import arguments, render
 from webui.api.arguments import (
+    ATTEMPTS,
     LIMIT,
+    PRIORITY,
     Reader,
     Refused,
     anything,
@@ -23,11 +25,11 @@ from webui.api.arguments import (
     identifier,
     identifiers,
     instant,
+    members,
     objects,
     path_id,
     seconds,
     text,
-    whole,
     within,
 )
 from webui.pages import acting, count_all
@@ -38,10 +40,10 @@ NEW_JOB: dict[str, Reader] = {
     "kind": text,
     "payload": anything,
     "queue": text,
-    "priority": whole,
+    "priority": PRIORITY,
     "available_at": instant,
     "delay_seconds": seconds,
-    "max_attempts": whole,
+    "max_attempts": ATTEMPTS,
     "lease_seconds": seconds,
     "timeout_seconds": seconds,
     "idempotency_key": text,
@@ -52,7 +54,7 @@ FILTER: dict[str, Reader] = {
     "label": text,
     "queue": text,
     "kind": text,
-    "priority": whole,
+    "priority": PRIORITY,
     "worker": text,
     "error_group": text,
     "idempotency_key": text,
@@ -202,7 +204,7 @@ def attempts(job_id: str) -> Response:
 @blueprint.post("/jobs/<job_id>/retry")
 def retry(job_id: str) -> Response:
     """Queues a failed or cancelled job again."""
-    given = arguments.body({"extra_attempts": whole, "delay_seconds": seconds, **REASON})
+    given = arguments.body({"extra_attempts": ATTEMPTS, "delay_seconds": seconds, **REASON})
     with acting() as client:
         return render.answer(client.retry(path_id(job_id), **given))
 
@@ -227,7 +229,7 @@ def run_now(job_id: str) -> Response:
 @blueprint.patch("/jobs/<job_id>")
 def reprioritize(job_id: str) -> Response:
     """Changes the priority of a queued job."""
-    given = arguments.body({"priority": whole, **REASON}, required=["priority"])
+    given = arguments.body({"priority": PRIORITY, **REASON}, required=["priority"])
     with acting() as client:
         return render.answer(client.reprioritize(path_id(job_id), **given))
 
@@ -243,10 +245,10 @@ def discard(job_id: str) -> Response:
 
 _ACTIONS = ("retry", "cancel", "run_now", "reprioritize", "discard")
 _ARGUMENTS: dict[str, Reader] = {
-    "extra_attempts": whole,
+    "extra_attempts": ATTEMPTS,
     "delay_seconds": seconds,
     "spread_seconds": seconds,
-    "priority": whole,
+    "priority": PRIORITY,
 }
 _BULK_FILTER: dict[str, Reader] = {**FILTER, "payload": anything, "headers": anything}
 
@@ -258,12 +260,12 @@ def bulk() -> Response:
         {
             "action": choice(*_ACTIONS),
             "ids": identifiers,
-            "filter": _object_of(_BULK_FILTER),
+            "filter": members(_BULK_FILTER),
             "all": boolean,
             "dry_run": boolean,
             "limit": within(1, 1000),
             "cursor": text,
-            "args": _object_of(_ARGUMENTS),
+            "args": members(_ARGUMENTS),
             **REASON,
         },
         required=["action"],
@@ -304,12 +306,3 @@ def _which(given: dict[str, Any]) -> dict[str, Any]:
     if ways == ["ids"]:
         return {"ids": given["ids"]}
     return dict(given.get("filter") or {})
-
-
-def _object_of(fields: dict[str, Reader]) -> Reader:
-    read_many = objects(fields, most=1)
-
-    def read(value: Any) -> Any:
-        return read_many([value])[0]
-
-    return read

@@ -8,7 +8,7 @@ from flask import Blueprint, Response
 
 from pyworker.errors import InvalidArgument
 from webui.api import arguments, render
-from webui.api.arguments import Reader, Refused, instant, seconds, text, whole
+from webui.api.arguments import ATTEMPTS, Reader, Refused, instant, seconds, text
 from webui.api.settings import check_unchanged
 from webui.pages import acting
 
@@ -17,7 +17,7 @@ blueprint = Blueprint("queues", __name__)
 POLICY: dict[str, Reader] = {
     "lease_seconds": seconds,
     "timeout_seconds": seconds,
-    "max_attempts": whole,
+    "max_attempts": ATTEMPTS,
     "backoff_base_seconds": seconds,
     "backoff_cap_seconds": seconds,
     "finished_retention_seconds": seconds,

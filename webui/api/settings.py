@@ -9,14 +9,14 @@ from flask import Blueprint, Response, request
 from pyworker.client import Setting
 from pyworker.errors import InvalidArgument
 from webui.api import arguments, render
-from webui.api.arguments import Reader, Refused, boolean, seconds, text, whole
+from webui.api.arguments import ATTEMPTS, Reader, Refused, boolean, seconds, text
 from webui.pages import acting
 
 blueprint = Blueprint("settings", __name__)
 
 SETTINGS: dict[str, Reader] = {
     "lease_seconds": seconds,
-    "max_attempts": whole,
+    "max_attempts": ATTEMPTS,
     "backoff_base_seconds": seconds,
     "backoff_cap_seconds": seconds,
     "finished_retention_seconds": seconds,

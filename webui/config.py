@@ -54,13 +54,16 @@ class Config:
         proxies = environment.get("ROWLOCK_PROXIES", "0")
         if not re.fullmatch(r"[0-9]", proxies):
             raise InvalidArgument(f"ROWLOCK_PROXIES is {proxies[:20]!r}", hint="0 to 9.")
+        secure = environment.get("ROWLOCK_SECURE_COOKIES", "")
+        if secure not in {"", "0", "1"}:
+            raise InvalidArgument(f"ROWLOCK_SECURE_COOKIES is {secure[:20]!r}", hint="0 or 1.")
         hosts = environment.get("ROWLOCK_TRUSTED_HOSTS", "").split(",")
         return cls(
             database_url=database_url,
             instance=environment.get("ROWLOCK_INSTANCE", "rowlock")[:40],
             colour=environment.get("ROWLOCK_INSTANCE_COLOUR", "grey"),
             base_path=base_path,
-            secure_cookies=environment.get("ROWLOCK_SECURE_COOKIES", "0") == "1",
+            secure_cookies=secure == "1",
             trusted_hosts=tuple(host.strip() for host in hosts if host.strip()),
             proxies=int(proxies),
         )

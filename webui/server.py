@@ -48,9 +48,10 @@ class Server:
             config = dataclasses.replace(config, trusted_hosts=_LOOPBACK_NAMES)
         # Waitress warns of each request that waits for a thread.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+        app = create_app(config)
         try:
             self._server: Any = waitress.create_server(
-                create_app(config),
+                app,
                 host=host,
                 port=port,
                 threads=threads,
@@ -64,6 +65,12 @@ class Server:
             raise InvalidArgument(
                 f"cannot serve on {host}:{port}: {exc.strerror or exc}",
                 hint="Another --port or --host may be free.",
+            ) from exc
+        except ValueError as exc:
+            # Waitress says no more of a host that has no address.
+            raise InvalidArgument(
+                f"cannot serve on {host}:{port}: {host!r} is no host",
+                hint="--host is an address of this machine, or a name of it.",
             ) from exc
         shown = f"[{host}]" if ":" in host.strip("[]") else host
         self.address = f"http://{shown}:{self._server.effective_port}{config.base_path}"

@@ -93,6 +93,15 @@ def test_a_port_that_is_taken_is_named(url: str) -> None:
     first.close()
 
 
+@pytest.mark.parametrize("host", ["banana.invalid", "a" * 64, "::x"])
+def test_a_host_that_is_none_is_a_usage_error(url: str, host: str) -> None:
+    with connect(url, "test") as conn:
+        Client(conn).create_account("ada", "admin")
+    result = CliRunner().invoke(main, ["web", "--database-url", url, "--host", host, "--port", "0"])
+    assert result.exit_code == 2, result.exception
+    assert f"rowlock: cannot serve on {host}:0: {host!r} is no host\n" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("host", "expected"),
     [("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.8.8.8", True),
@@ -111,6 +120,19 @@ def test_a_configuration_that_cannot_be_is_refused(environment: dict[str, str]) 
         Config.from_environment("", environment)
     with pytest.raises(InvalidArgument):
         Config.from_environment("", {}, base_path="queue/")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("", False), ("0", False), ("1", True), ("yes", None), ("true", None)]
+)
+def test_secure_cookies_are_on_off_or_refused(value: str, expected: bool | None) -> None:
+    environment = {"ROWLOCK_SECURE_COOKIES": value}
+    if expected is not None:
+        assert Config.from_environment("", environment).secure_cookies is expected
+        return
+    with pytest.raises(InvalidArgument, match=f"ROWLOCK_SECURE_COOKIES is '{value}'") as refused:
+        Config.from_environment("", environment)
+    assert refused.value.hint == "0 or 1."
 
 
 def test_a_configuration_from_the_environment() -> None:

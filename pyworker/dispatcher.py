@@ -30,9 +30,10 @@ BURST_TRIES = 6
 UNKNOWN_KIND_DELAY = 30.0
 """Seconds that a job waits for a worker which has a handler for its kind."""
 
-# After a claim that found something: time for more to come, so that a stream of single jobs is
-# claimed by handfuls. Where wake-ups tell of more, the look is at what will be due.
-_BREATH = 0.02
+# After a claim, for each job that it found: time for more to come, so that a dense stream of single
+# jobs is claimed by handfuls. Where wake-ups tell of more, the look is at what will be due.
+_BREATH = 0.005
+_LONGEST_BREATH = 0.02
 # Claims in a row that found something, but not enough: work comes steadily, nobody need be woken.
 _STEADY = 8
 
@@ -173,7 +174,7 @@ class Dispatcher(Loop):
         self._poll = POLL_FIRST
         now = monotonic()
         self._due_at = None if self._waker.cover == "covered" else now
-        self._look_at = now + _BREATH
+        self._look_at = now + min(_BREATH * len(claims), _LONGEST_BREATH)
         if self._left is not None:
             self._left -= len(claims)
         if self._is_hungry or self._in_a_row >= _STEADY:

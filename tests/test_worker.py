@@ -973,17 +973,6 @@ def test_a_half_dead_connection_is_hung_up(
             os.kill(row[0], signal.SIGCONT)
 
 
-def test_a_worker_without_rights_survives_and_says_why(
-    app: App, database: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    with (
-        caplog.at_level(logging.WARNING, "rowlock"),
-        running(app, database.url_as("queue_viewer"), shutdown_budget=2),
-    ):
-        eventually(lambda: "permission denied" in caplog.text)
-    assert "NotAllowed" in caplog.text
-
-
 def test_the_worker_role_is_enough(app: App, database: Any, client: Client) -> None:
     @app.job("steps", lease="1s")
     def steps(payload: dict[str, Any], job: Job) -> None:

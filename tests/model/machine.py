@@ -872,11 +872,15 @@ class Rowlock(RuleBasedStateMachine):
             lambda: self.client("main").bulk(action, filter, dry_run, 1000, sent, reason),
             actor=self.main_actor,
         )
-        assert error is None, error
-        assert answer.next_cursor is None
-        told = [(row.job_id, row.outcome) for row in answer.rows]
+        told = [(row.job_id, row.outcome) for row in answer.rows] if answer else []
         ids = [job_id for job_id, _ in told]
-        assert told == self.model.bulk(action, filter, dry_run, given, reason, ids)
+        wanted = self.judge(
+            error, lambda: self.model.bulk(action, filter, dry_run, given, reason, ids)
+        )
+        if wanted is None:
+            return
+        assert answer.next_cursor is None
+        assert told == wanted
         assert all(row.note for row in answer.rows if row.outcome == "skipped")
         self.expected_wakes = {q for q in self.model.woken if q in self.holders}
         for _, outcome in told:
@@ -945,7 +949,8 @@ class Rowlock(RuleBasedStateMachine):
             actor=self.main_actor,
         )
         wanted = self.judge(error, lambda: self.model.set_policy(queue, asked, unset, "because"))
-        assert wanted is not None
+        if wanted is None:
+            return
         assert {row.name for row in answer if row.value is not None} == {
             name for name in state.POLICY_NAMES if getattr(wanted, name) is not None
         }

@@ -31,6 +31,12 @@ BULK_STATUSES = {
     "discard": ["failed"],
 }
 """Of jobs in which status a bulk action means, unless the filter names another."""
+BULK_TAKES = {
+    **BULK_STATUSES,
+    "retry": ["failed", "cancelled"],
+    "discard": ["failed", "succeeded", "cancelled"],
+}
+"""Which a filter may name."""
 
 
 class Refused(AssertionError):  # noqa: N818  mostly the right answer
@@ -692,6 +698,8 @@ class Model:
         told: Iterable[int],
     ) -> list[tuple[int, str]]:
         """One action on each job that matches, in id order; `told` are the ids of the answer."""
+        if "status" in filter and filter["status"] not in BULK_TAKES[action]:
+            raise Refused("RL400")
         matched = [
             job.id
             for job in sorted(self.jobs.values(), key=lambda job: job.id)
@@ -751,12 +759,15 @@ class Model:
     def set_policy(
         self, queue: str, asked: Mapping[str, Any], unset: Iterable[str], reason: str | None
     ) -> Policy:
-        policy = self.policies.setdefault(queue, Policy(queue))
+        policy = replace(self.policies.get(queue, Policy(queue)))
         for name in unset:
             setattr(policy, name, None)
         for name, value in asked.items():
             if value is not None:
                 setattr(policy, name, value)
+        if policy.backoff_base and policy.backoff_cap and policy.backoff_base > policy.backoff_cap:
+            raise Refused("RL400")
+        self.policies[queue] = policy
         if unset or any(value is not None for value in asked.values()):
             self.act("set_policy", queue, reason)
         return policy

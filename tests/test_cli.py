@@ -25,7 +25,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pyworker import cli, deploy, embedded
+from pyworker.cli import shared
 from pyworker.client import Client, NewJob, connect
+from pyworker.errors import NotAllowed, Unavailable
 from tests.support.cluster import Cluster, Database, with_user
 from tests.support.servers import ROOT
 
@@ -216,6 +218,28 @@ def test_a_reader_that_has_gone_ends_it_quietly(
         assert done.stdout.split()[-1:] == ["1"], (output, done)
         assert not {"Traceback", "Exception"} & set(done.stderr.split()), done.stderr
         assert told in done.stderr
+
+
+def test_a_closed_standard_input_is_a_usage_error(url: str) -> None:
+    line = f"{sys.executable} -m pyworker.cli enqueue k - --database-url '{url}' <&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, "standard input is closed" in done.stderr) == (2, True)
+
+
+def test_what_runs_for_ever_outlasts_a_long_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More tries than a power of two has room for; then a refusal, which ends it."""
+    answers = iter([Unavailable("away")] * 1100 + [NotAllowed("no")])
+    rests: list[float] = []
+
+    def connect(*_: object) -> None:
+        raise next(answers)
+
+    monkeypatch.setattr(shared.client, "connect", connect)
+    monkeypatch.setattr(shared.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(threading.Event, "wait", lambda _, seconds: rests.append(seconds))
+    with pytest.raises(NotAllowed):
+        shared.for_ever("", "test", lambda _: 0)
+    assert (rests[0], rests[-1], len(rests)) == (1, 15, 1100)
 
 
 def test_an_empty_answer_is_no_error(rowlock: Rowlock) -> None:
@@ -417,7 +441,7 @@ def test_a_bulk_change_goes_on_beyond_a_page(rowlock: Rowlock, db: Client) -> No
 def test_a_bulk_change_that_is_cut_short_says_what_is_done(url: str, db: Client) -> None:
     for _ in range(3):
         db.enqueue_many([NewJob(kind="k")] * 1000)
-    # The third page finds its first job locked by a statement that outlasts the signal.
+    # The third thousand takes longer than the signal.
     db.conn.execute(
         "create function queue.slow() returns trigger language plpgsql as"
         " 'begin if new.id > 2000 then perform pg_sleep(20); end if; return new; end'"
@@ -434,11 +458,9 @@ def test_a_bulk_change_that_is_cut_short_says_what_is_done(url: str, db: Client)
         cwd=ROOT,
     )
     until = time.monotonic() + 20
-    cancelled: list[int] = []
-    while len(cancelled) < 2000 and time.monotonic() < until:
+    count = "select count(*) from queue.jobs where status = 'cancelled'"
+    while db.conn.execute(count).fetchone() != (2000,) and time.monotonic() < until:
         time.sleep(0.05)
-        row = db.conn.execute("select count(*) from queue.jobs where status = 'cancelled'")
-        cancelled = list(range((row.fetchone() or (0,))[0]))
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 1

@@ -107,7 +107,9 @@ class Bench:
                     raise FileNotFoundError(
                         "there is no redis-server (Debian: apt-get install redis-tools)"
                     )
-                measures[each] = Measures(each, servers[each.needs], self._sizes, self._rounds)
+                measures[each] = Measures(
+                    each, servers[each.needs], self._sizes, 2 * self._rounds + 1
+                )
         return measures
 
     def _takes(self, contender: Contender, part: str) -> bool:
@@ -226,7 +228,12 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="E to K of the peers that can, too")
     parser.add_argument("--readme", action="store_true", help="write it into the documents, too")
     parser.add_argument("--last", action="store_true", help="tell the last run again")
-    parser.add_argument("--rounds", type=int, default=3, help="and turns of a ratio [default: 3]")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="of A to D; a ratio takes twice as many turns and one [default: 3]",
+    )
     parser.add_argument("--only", type=_some_of(parts), default=parts, metavar="C,D,limit")
     parser.add_argument("--queues", type=_some_of(queues), metavar="rowlock,pg-boss,...")
     parser.add_argument("--scale", type=float, default=1.0, help="of all amounts [default: 1]")

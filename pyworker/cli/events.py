@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import click
 
 from pyworker import client
 from pyworker.cli.arguments import pairs
-from pyworker.cli.output import Lines, print_rows, say_where
+from pyworker.cli.output import Lines, print_pages, say_where
 from pyworker.cli.shared import Command, Run, connected, for_ever, located
-from pyworker.client import Client, Event
+from pyworker.client import Client, Event, Page
 
 
 @click.command(cls=Command)
@@ -39,19 +39,10 @@ def events(
         raise click.UsageError(f"not a cursor of this list: {cursor!r}")
     db = connected(ctx)
 
-    def rows() -> Iterator[Event]:
-        nonlocal cursor
-        missing = limit
-        while missing > 0:
-            page = db.list_events(filter=wanted, cursor=cursor, max_events=min(missing, 1000))
-            yield from page.rows
-            missing -= len(page.rows)
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+    def fetch(cursor: str | None, most: int) -> Page[Event]:
+        return db.list_events(filter=wanted, cursor=cursor, max_events=most)
 
-    print_rows(ctx, rows(), columns, "no events match")
-    say_where(cursor)
+    print_pages(ctx, fetch, cursor, limit, 1000, columns, "no events match")
 
 
 def _follow_events(ctx: click.Context, cursor: str | None, columns: Sequence[str]) -> None:

@@ -12,9 +12,9 @@ import click
 
 from pyworker import client
 from pyworker.cli.arguments import ATTEMPTS, ID, PRIORITY, REASON, instant, job_filter, span
-from pyworker.cli.output import members_of, print_one, print_rows, say_where
+from pyworker.cli.output import members_of, print_one, print_pages, print_rows
 from pyworker.cli.shared import Command, Group, Run, connected, exit_code, say, telling
-from pyworker.client import BulkOutcome
+from pyworker.client import BulkOutcome, JobSummary, Page
 from pyworker.errors import JobNotFound, RowlockError, WrongState
 
 
@@ -36,23 +36,13 @@ def job_list(ctx: click.Context, terms: tuple[str, ...], limit: int, cursor: str
     """
     wanted = job_filter(terms)
     db = connected(ctx)
-    left: list[str] = []
 
-    def rows() -> Iterator[Any]:
-        nonlocal cursor
-        missing = limit
-        while missing > 0:
-            page = db.list_jobs(wanted, cursor, min(missing, 200))
-            yield from page.rows
-            missing -= len(page.rows)
-            cursor = page.next_cursor
-            if cursor is None:
-                return
-        left.append(cursor or "")
+    def fetch(cursor: str | None, most: int) -> Page[JobSummary]:
+        return db.list_jobs(wanted, cursor, most)
 
     columns = ["id", "kind", "queue", "label", "attempt", "priority", "created_at"]
-    print_rows(ctx, rows(), [*columns, "worker", "error_type"], "no jobs match")
-    say_where(left[0] if left else None)
+    columns += ["worker", "error_type"]
+    print_pages(ctx, fetch, cursor, limit, 200, columns, "no jobs match")
 
 
 @job.command("show")
@@ -232,9 +222,8 @@ def _print_outcomes(ctx: click.Context, outcomes: Iterator[BulkOutcome]) -> None
             yield item
 
     def told() -> str:
-        return "before this: " + (
-            ", ".join(f"{number} {outcome}" for (outcome, _), number in counts.items()) or "nothing"
-        )
+        done = ", ".join(f"{number} {outcome}" for (outcome, _), number in counts.items())
+        return f"before this: {done}" if done else ""
 
     with telling(told):
         if ctx.ensure_object(Run).output != "table":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,6 +15,7 @@ import click
 
 from pyworker import logs
 from pyworker.cli.shared import Run
+from pyworker.client import Page
 
 
 def _plain(value: Any) -> Any:
@@ -154,6 +155,32 @@ def print_one(ctx: click.Context, row: Any) -> None:
         click.echo(f"  {lines[0]}")
         for line in lines[1:]:
             click.echo(" " * (width + 2) + line)
+
+
+def print_pages(
+    ctx: click.Context,
+    fetch: Callable[[str | None, int], Page[Any]],
+    cursor: str | None,
+    limit: int,
+    most: int,
+    columns: Sequence[str],
+    empty: str,
+) -> None:
+    """Up to `limit` rows of a list that comes by pages of `most`, and where to go on."""
+
+    def rows() -> Iterator[Any]:
+        nonlocal cursor
+        missing = limit
+        while missing > 0:
+            page = fetch(cursor, min(missing, most))
+            yield from page.rows
+            missing -= len(page.rows)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    print_rows(ctx, rows(), columns, empty)
+    say_where(cursor)
 
 
 def say_where(cursor: str | None) -> None:

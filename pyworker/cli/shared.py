@@ -127,12 +127,10 @@ class Group(click.Group):
         except RowlockError as exc:
             say(exc)
             ctx.exit(exit_code(exc))
-        except BrokenPipeError:
-            # Whoever read has what it wanted; nor is anything to be told as Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(1)
         except OSError as exc:
-            say(RowlockError(str(exc)))
+            # A reader that left has what it wanted. Nor is more to be told as Python ends.
+            if not isinstance(exc, BrokenPipeError):
+                say(RowlockError(str(exc)))
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(1)
 
@@ -180,7 +178,8 @@ def telling(done: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        click.echo(done(), err=True)
+        if words := done():
+            click.echo(words, err=True)
         raise
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -46,8 +46,8 @@ begin
     end;
   end loop;
 
-  perform queue._check_span('backoff_base', v_now.backoff_base, '1 millisecond', v_now.backoff_cap);
   perform queue._check_span('backoff_cap', v_now.backoff_cap, '1 millisecond', '30 days');
+  perform queue._check_span('backoff_base', v_now.backoff_base, '1 millisecond', v_now.backoff_cap);
   perform queue._check_span('finished_retention', v_now.finished_retention, '1 minute', '10 years');
   perform queue._check_span('failed_retention', v_now.failed_retention, '1 minute', '10 years');
   perform queue._check_span('events_retention', v_now.events_retention, '1 minute', '10 years');

@@ -23,10 +23,7 @@ declare
   v_now timestamptz := clock_timestamp();
   v_order text := case
     when p_filter ? 'ids' then 'ids'
-    when p_filter ->> 'status' = 'failed' or p_filter ->> 'label' = 'dead' then 'failed'
-    when p_filter ->> 'status' = 'running' or p_filter ->> 'label' = 'running' then 'running'
-    when p_filter ->> 'status' = 'queued' or p_filter ->> 'label' in ('ready', 'scheduled', 'retrying')
-      then 'queued'
+    when queue._wanted_status(p_filter) in ('queued', 'running', 'failed') then queue._wanted_status(p_filter)
     else 'newest'
   end;
   v_back boolean := coalesce(p_backwards and p_cursor is not null, false);

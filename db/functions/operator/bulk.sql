@@ -1,8 +1,8 @@
 -- queue.bulk: one action on the jobs that match a filter, a page at a time
 --
 -- action is retry, cancel, run_now, reprioritize or discard; filter is list_jobs', narrowed to the statuses that the
--- action takes (retry and discard: failed, unless the filter says another; RL400 for one that it does not take). arguments is a JSON object:
--- extra_attempts, delay and spread (retry: due spread evenly over that time) or priority (reprioritize; a dry run may
+-- action takes (retry and discard: failed, unless the filter says another; RL400 for one that it does not take).
+-- arguments is a JSON object: extra_attempts, delay and spread (retry: due spread evenly over that time) or priority (reprioritize; a dry run may
 -- leave it open). One row a job:
 -- outcome is changed, or skipped with the reason (it changed meanwhile, or somebody has it locked); in a dry run
 -- matched. One event a job, with who and why. max_jobs from 1 to 1,000, of a dry run to 10,000; a call takes its jobs
@@ -96,15 +96,8 @@ begin
     v_filter := v_filter || '{"not_due": true}';
   end if;
 
-  v_status := coalesce(
-    v_filter ->> 'status',
-    case
-      when v_filter ->> 'label' = 'dead' then 'failed'
-      when v_filter ->> 'label' in ('ready', 'scheduled', 'retrying') then 'queued'
-      else v_filter ->> 'label'
-    end
-  );
-  if v_filter ?| '{status,label}' and v_status <> all (v_statuses) then
+  v_status := queue._wanted_status(v_filter);
+  if v_status <> all (v_statuses) then
     raise exception '% takes no job that is %', bulk.action, v_status
       using errcode = 'RL400',
         hint = format('%s takes a job that is %s.', bulk.action, array_to_string(v_statuses, ' or '));

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 import psycopg
@@ -372,13 +373,14 @@ class NewJob:
 
 
 _NEW_JOB = tuple(field.name for field in fields(NewJob))
+_fields_of = attrgetter(*_NEW_JOB)
 
 
 def _jobs_json(jobs: Iterable[NewJob | Mapping[str, Any]]) -> JsonText:
     """The batch as one JSON array. Errors name the job by its ordinal, as the server's do."""
     jobs = list(jobs)
     try:
-        text = f"[{','.join(map(_plain_job_json, jobs))}]"
+        text = _encode([_plain_job(job) for job in jobs])
     except (TypeError, ValueError, RecursionError):
         text = None
     if text is None or clean_text(text) != text:
@@ -387,12 +389,13 @@ def _jobs_json(jobs: Iterable[NewJob | Mapping[str, Any]]) -> JsonText:
     return JsonText(text)
 
 
-def _plain_job_json(job: NewJob | Mapping[str, Any]) -> str:
-    """A job of what JSON knows, in one go. Of others it raises, or leaves what the server refuses;
-    `_job_json` writes them, and finds what is wrong."""
+def _plain_job(job: NewJob | Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a job that is written in one go with its batch. Others raise, here or when
+    written; `_job_json` takes those, and finds what is wrong."""
     if not isinstance(job, NewJob) or JsonText in (type(job.payload), type(job.headers)):
         raise TypeError
-    return _encode({name: value for name in _NEW_JOB if (value := getattr(job, name)) is not None})
+    values = zip(_NEW_JOB, _fields_of(job), strict=True)
+    return {name: value for name, value in values if value is not None}
 
 
 def _job_json(ordinal: int, job: NewJob | Mapping[str, Any]) -> str:

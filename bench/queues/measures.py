@@ -52,7 +52,7 @@ class Sizes:
     finished: int = 1_000_000
     later: int = 1_000_000
     claims: int = 200
-    large: int = 2_000
+    large: int = 10_000
     settling: float = 45.0
     idle: float = 60.0
 
@@ -185,14 +185,17 @@ class Measures:
         return parts
 
     def _times_clean(self, queue: Queue) -> float:
-        """C there, as a ratio to C in a fresh database: in turns, of half the jobs."""
+        """C there, as a ratio to C in a fresh database: the median of turns, of half the jobs.
+
+        Each turn is a ratio, since the machine's pace changes less within one than between them.
+        """
         number = max(self._number // 2, 1)
-        clean, there = [], []
+        ratios: list[float] = []
         for _ in range(self._turns):
             with self._fresh() as (other, _):
-                clean.append(self._drain(other, number))
-            there.append(self._drain(queue, number))
-        return statistics.median(there) / statistics.median(clean)
+                clean = self._drain(other, number)
+            ratios.append(self._drain(queue, number) / clean)
+        return statistics.median(ratios)
 
     def _drain_after_snapshot(self) -> dict[str, float]:
         """C after jobs passed while a snapshot was held, which is held still."""

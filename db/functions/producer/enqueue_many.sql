@@ -99,18 +99,20 @@ begin
     )
     select
       v_now, created.id, 0, 0, 'enqueued', 'queued', created.queue, created.kind, actor.name,
-      jsonb_build_object('priority', created.priority, 'max_attempts', created.max_attempts)
-      || case
+      case
         when created.available_at > v_now or created.idempotency_key is not null
           or actor.session_user_name is not null
           then jsonb_strip_nulls(
             jsonb_build_object(
+              'priority', created.priority,
+              'max_attempts', created.max_attempts,
               'available_at', nullif(created.available_at, v_now),
               'idempotency_key', created.idempotency_key,
               'session_user', actor.session_user_name
             )
           )
-        else '{}'
+        else
+          jsonb_build_object('priority', created.priority, 'max_attempts', created.max_attempts)
       end
     from created
       cross join queue._actor() as actor

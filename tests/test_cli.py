@@ -116,8 +116,14 @@ _EXIT_CODES: list[tuple[list[str], int]] = [
     (["enqueue", "k", "--at", "2031-01-01T00:00:00"], 2),
     (["job", "list", "nothing"], 2),
     (["job", "list", "unknown:1"], 2),
+    (["queue", "set", "q"], 2),
     (["queue", "set", "q", "colour=red"], 2),
     (["queue", "set", "q", "lease=1000d"], 2),
+    (["queue", "set", "q", "max_attempts=99999999999"], 2),
+    (["queue", "policy", "NOT A QUEUE"], 2),
+    (["settings", "set"], 2),
+    (["settings", "set", "lease"], 2),
+    (["settings", "set", "lease=1m", "lease=2m"], 2),
     (["migrate", "--check", "--sql"], 2),
     (["migrate", "--migrator", "x"], 2),
     (["migrate", "--yes"], 2),
@@ -138,6 +144,14 @@ _EXIT_CODES: list[tuple[list[str], int]] = [
     (["worker", "--app", "no.such.module:app"], 2),
     (["worker", "--app", "json:loads"], 2),
     (["job", "show", "4711"], 3),
+    (["job", "events", "4711"], 3),
+    (["job", "events", "4711", "-o", "json"], 3),
+    (["job", "attempts", "4711"], 3),
+    (["token", "revoke", "4711"], 3),
+    (["account", "role", "nobody", "admin"], 3),
+    (["account", "disable", "nobody"], 3),
+    (["account", "enable", "nobody"], 3),
+    (["account", "link", "nobody"], 3),
     (["job", "cancel", "4711"], 3),
     (["job", "retry", "1"], 4),
     (["enqueue", "other", "--key", "taken"], 4),
@@ -154,6 +168,7 @@ def test_exit_codes(rowlock: Rowlock, db: Client) -> None:
         result = rowlock(*arguments)
         assert result.exit_code == code, f"{arguments}: {result.output}"
         assert "Traceback" not in result.output
+        assert code == 0 or not result.stdout
 
 
 def test_no_database_named_is_unreachable_and_names_the_variables() -> None:
@@ -384,6 +399,36 @@ def test_the_operators_words_change_jobs(rowlock: Rowlock, db: Client) -> None:
     assert "no" in json.dumps(events[1]["detail"])
 
 
+def test_the_history_of_a_job_that_was_pruned_is_listed(rowlock: Rowlock, db: Client) -> None:
+    job_id = db.enqueue("k").job_id
+    assert "no claims" in rowlock("job", "attempts", str(job_id)).stderr
+    (claim,) = db.claim("w")
+    db.complete(job_id, claim.fence)
+    db.discard(job_id)
+    events = rows(rowlock("job", "events", str(job_id), "-o", "jsonl"))
+    assert [event["event"] for event in events] == ["enqueued", "claimed", "succeeded", "discarded"]
+    (attempt,) = rows(rowlock("job", "attempts", str(job_id), "-o", "jsonl"))
+    assert (attempt["worker"], attempt["outcome"]) == ("w", "succeeded")
+    assert rowlock("job", "show", str(job_id)).exit_code == 3
+
+
+def test_a_job_that_outlived_its_events_is_no_unknown_one(rowlock: Rowlock, db: Client) -> None:
+    job_id = db.enqueue("k").job_id
+    db.conn.execute("alter table queue.job_events disable trigger user")
+    db.conn.execute("truncate queue.job_events")
+    result = rowlock("job", "events", str(job_id))
+    assert (result.exit_code, "older than events_retention" in result.stderr) == (0, True)
+
+
+def test_finished_jobs_are_discarded(rowlock: Rowlock, db: Client) -> None:
+    finished, waiting = (str(db.enqueue("k").job_id) for _ in range(2))
+    rowlock("job", "cancel", finished)
+    result = rowlock("job", "discard", finished, waiting, "-ojsonl")
+    assert result.exit_code == 4
+    assert json.loads(result.stdout) == {"id": int(finished), "was": "cancelled"}
+    assert rowlock("job", "discard", finished).exit_code == 3
+
+
 def test_one_refused_job_does_not_keep_the_rest_from_it(rowlock: Rowlock, db: Client) -> None:
     db.enqueue_many([NewJob(kind="k")] * 2)
     result = rowlock("job", "cancel", "1", "4711", "2", "-o", "jsonl")
@@ -581,14 +626,77 @@ def test_a_queue_is_paused_and_resumed(rowlock: Rowlock, db: Client) -> None:
     assert "no job waits or runs in defualt" in rowlock("queue", "pause", "defualt").stderr
 
 
-def test_a_queues_defaults_are_set_and_taken_back(rowlock: Rowlock) -> None:
-    def policy(*values: str) -> dict[object, object]:
-        result = rowlock("queue", "set", "q", "-o", "jsonl", *values)
-        return {row["name"]: row["value"] for row in rows(result)}
+def test_a_queues_defaults_are_set_and_taken_back(rowlock: Rowlock, db: Client) -> None:
+    def policy(*arguments: str) -> dict[object, object]:
+        return {row["name"]: row["value"] for row in rows(rowlock("queue", *arguments, "-ojsonl"))}
 
-    assert policy("lease=90s", "max_attempts=7")["lease"] == "00:01:30"
-    assert policy("max_attempts=")["max_attempts"] is None
-    assert policy()["lease"] == "00:01:30"
+    given = policy("set", "q", "lease=90s", "max_attempts=7", "--reason", "so")
+    assert (given["lease"], given["max_attempts"], given["timeout"]) == (90, 7, None)
+    assert policy("set", "q", "max_attempts=")["max_attempts"] is None
+    assert policy("policy", "q")["lease"] == 90
+    assert rowlock("queue", "policy", "q").stdout.splitlines()[1].split() == ["lease", "1m30s"]
+    assert [action.reason for action in db.list_audit()] == [None, "so"]
+
+
+def test_looking_at_a_policy_makes_no_queue_and_a_slip_is_told(rowlock: Rowlock) -> None:
+    for command in ("policy", "resume"):
+        result = rowlock("queue", command, "defualt")
+        assert (result.exit_code, "no job waits or runs" in result.stderr) == (0, True)
+    assert "no queues" in rowlock("queue", "list").stderr
+    assert "no job waits or runs" in rowlock("queue", "set", "defualt", "lease=1m").stderr
+
+
+def test_settings_are_shown_as_they_are_set(rowlock: Rowlock, db: Client) -> None:
+    shown = rowlock("settings", "show").stdout
+    lines = [line.split() for line in shown.splitlines()[1:]]
+    assert lines[0] == ["lease", "1m"]
+    again = rowlock("settings", "set", *("=".join(line) for line in lines))
+    assert again.stdout == shown
+    changed = rowlock(
+        "settings", "set", "lease=1h30m5s", "claim_floor=off", "--reason", "so", "-ojsonl"
+    )
+    assert rows(changed) == rows(rowlock("settings", "show", "-ojsonl"))
+    values = {row["name"]: row["value"] for row in rows(changed)}
+    assert (values["lease"], values["claim_floor"], values["max_attempts"]) == (5405, False, 5)
+    last = db.list_audit()[0]
+    assert (last.reason, last.detail) == ("so", {"lease": "1h30m5s", "claim_floor": "off"})
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        *("lease=soon", "lease=", "lease=100d", "max_attempts=0", "max_attempts=-1"),
+        *("max_attempts=99999999999999", "claim_floor=maybe", "backoff_base=2h"),
+        *("events_retention=1s", "tick_interval=0", "colour=\x1b[31mred"),
+    ],
+)
+def test_a_setting_that_is_refused_is_named(rowlock: Rowlock, pair: str) -> None:
+    result = rowlock("settings", "set", "failed_retention=9d", pair)
+    assert result.exit_code == 2
+    assert pair.partition("=")[0] in result.stderr
+    assert "\x1b" not in result.stderr
+    assert {"name": "failed_retention", "value": 30 * 86400} in rows(
+        rowlock("settings", "show", "-ojsonl")
+    )
+
+
+def test_the_audit_is_paged(rowlock: Rowlock, db: Client) -> None:
+    assert "nothing was done" in rowlock("audit").stderr
+    for name in "abc":
+        db.pause(name, f"for {name}\x1b[2J")
+    first = rowlock("audit", "--limit", "2", "-ojsonl")
+    assert [row["queue"] for row in rows(first)] == ["c", "b"]
+    cursor = first.stderr.split("--cursor '")[1].split("'")[0]
+    assert [row["queue"] for row in rows(rowlock("audit", "-ojsonl", "--cursor", cursor))] == ["a"]
+    assert "\x1b" not in rowlock("audit").output
+
+
+def test_who_may_not_change_settings_may_look(database: Database) -> None:
+    url = database.url_as("queue_viewer")
+    assert run("settings", "show", "--database-url", url).exit_code == 0
+    assert run("settings", "set", "lease=1m", "--database-url", url).exit_code == 6
+    assert run("queue", "policy", "q", "--database-url", url).exit_code == 0
+    assert run("queue", "set", "q", "lease=1m", "--database-url", url).exit_code == 6
 
 
 # -- maintenance and health

@@ -13,6 +13,7 @@ from pyworker.cli import (
     migrate,
     processes,
     queues,
+    settings,
     upkeep,
 )
 from pyworker.cli.shared import Group
@@ -21,7 +22,7 @@ from pyworker.cli.shared import Group
 @click.group(
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 error, 2 usage, 3 no such job, 4 conflict or wrong state, "
+    epilog="Exit codes: 0 done, 1 error, 2 usage, 3 not found, 4 conflict or wrong state, "
     "5 database unreachable or not named, 6 denied, 7 unhealthy or differing.",
 )
 @click.version_option(package_name="rowlock")
@@ -37,6 +38,7 @@ for _command in (
     jobs.dead,
     events.events,
     queues.queue,
+    settings.settings,
     health.stats,
     health.workers,
     health.health,
@@ -45,6 +47,7 @@ for _command in (
     upkeep.cron,
     accounts.account,
     accounts.token,
+    accounts.audit,
     processes.worker,
     processes.web,
     processes.demo,

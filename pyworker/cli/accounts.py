@@ -1,4 +1,4 @@
-"""`rowlock account`, `rowlock token`: who may use the dashboard and the HTTP API."""
+"""`rowlock account`, `token`, `audit`: who may use the dashboard and the HTTP API, who did what."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from datetime import timedelta
 import click
 
 from pyworker import logs
-from pyworker.cli.arguments import ID, REASON, span
-from pyworker.cli.output import cell_of, print_one, print_rows
-from pyworker.cli.shared import Group, Run, connected
+from pyworker.cli.arguments import AUDIT_REASON, ID, span
+from pyworker.cli.output import cell_of, print_one, print_pages, print_rows
+from pyworker.cli.shared import Command, Group, Run, connected
+from pyworker.client import Action, Page
 
 _DASHBOARD_ROLES = ("viewer", "operator", "admin")
 _ROLE = click.option(
@@ -49,7 +50,7 @@ def account() -> None:
 @_PASSWORD_STDIN
 @click.option("--link", "by_link", is_flag=True, help="No password: print a sign-in link instead.")
 @_DASHBOARD
-@REASON
+@AUDIT_REASON
 @click.pass_context
 def account_add(
     ctx: click.Context,
@@ -72,7 +73,7 @@ def account_add(
 @account.command("passwd")
 @click.argument("name")
 @_PASSWORD_STDIN
-@REASON
+@AUDIT_REASON
 @click.pass_context
 def account_passwd(ctx: click.Context, name: str, password_stdin: bool, reason: str | None) -> None:
     """Give an account another password. Ends its sessions."""
@@ -84,7 +85,7 @@ def account_passwd(ctx: click.Context, name: str, password_stdin: bool, reason: 
 @account.command("role")
 @click.argument("name")
 @click.argument("role", type=click.Choice(_DASHBOARD_ROLES))
-@REASON
+@AUDIT_REASON
 @click.pass_context
 def account_role(ctx: click.Context, name: str, role: str, reason: str | None) -> None:
     """Give an account another role. Ends its sessions."""
@@ -94,7 +95,7 @@ def account_role(ctx: click.Context, name: str, role: str, reason: str | None) -
 
 @account.command("disable")
 @click.argument("name")
-@REASON
+@AUDIT_REASON
 @click.pass_context
 def account_disable(ctx: click.Context, name: str, reason: str | None) -> None:
     """Let an account sign in no more. Ends its sessions."""
@@ -104,7 +105,7 @@ def account_disable(ctx: click.Context, name: str, reason: str | None) -> None:
 
 @account.command("enable")
 @click.argument("name")
-@REASON
+@AUDIT_REASON
 @click.pass_context
 def account_enable(ctx: click.Context, name: str, reason: str | None) -> None:
     """Let a disabled account sign in again."""
@@ -130,6 +131,23 @@ def account_link(ctx: click.Context, name: str, lifetime: timedelta, url: str) -
     click.echo(sign_in_link(url, connected(ctx).create_link(name, lifetime)))
 
 
+@click.command(cls=Command)
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--cursor", type=ID, help="Go on where an earlier list ended.")
+@click.pass_context
+def audit(ctx: click.Context, limit: int, cursor: int | None) -> None:
+    """Who changed what beside jobs, whose events tell: newest first."""
+    db = connected(ctx)
+
+    def fetch(cursor: str | None, most: int) -> Page[Action]:
+        found = db.list_audit(None if cursor is None else int(cursor), most)
+        return Page(found, str(found[-1].id) if len(found) == most else None)
+
+    columns = ["at", "action", "queue", "actor", "session_user_name", "reason", "detail"]
+    start = None if cursor is None else str(cursor)
+    print_pages(ctx, fetch, start, limit, 1000, columns, "nothing was done")
+
+
 @click.group(cls=Group)
 def token() -> None:
     """Secrets of programs that use the HTTP API."""
@@ -139,7 +157,7 @@ def token() -> None:
 @click.argument("name")
 @click.option("--role", type=click.Choice(("producer", "worker", *_DASHBOARD_ROLES)), required=True)
 @click.option("--lifetime", type=span, metavar="SPAN", default="90d", show_default=True)
-@REASON
+@AUDIT_REASON
 @click.pass_context
 def token_create(
     ctx: click.Context, name: str, role: str, lifetime: timedelta, reason: str | None
@@ -164,7 +182,7 @@ def token_list(ctx: click.Context) -> None:
 
 @token.command("revoke")
 @click.argument("token_id", type=ID)
-@REASON
+@AUDIT_REASON
 @click.pass_context
 def token_revoke(ctx: click.Context, token_id: int, reason: str | None) -> None:
     """Refuse a token from now on."""

@@ -17,7 +17,10 @@ def span(value: str) -> timedelta:
     try:
         return duration(value)
     except InvalidArgument as exc:
-        raise click.BadParameter(f"{exc}; {exc.hint}") from exc
+        raise click.BadParameter(f"{exc}; {_SPAN_EXAMPLES}") from exc
+
+
+_SPAN_EXAMPLES = "write 90s, 5m, 1h30m or 2d"
 
 
 def instant(value: str) -> datetime:
@@ -35,13 +38,15 @@ _INSTANT_EXAMPLE = "write 2027-01-31T12:00:00Z"
 _LABELS = ("scheduled", "ready", "retrying", "dead")
 
 
-def pairs(terms: Iterable[str]) -> dict[str, str]:
+def pairs(
+    terms: Iterable[str], what: str = "filter", sign: str = ":", example: str = "queue:billing"
+) -> dict[str, str]:
     """`queue:billing kind:email.send`, each name once."""
     found: dict[str, str] = {}
     for term in terms:
-        name, colon, value = term.partition(":")
-        if not colon:
-            raise click.UsageError(f"not a filter: {term!r}; write name:value as in queue:billing")
+        name, given, value = term.partition(sign)
+        if not given or not name:
+            raise click.UsageError(f"not a {what}: {term!r}; write name{sign}value as in {example}")
         if name in found:
             raise click.UsageError(f"{name} is given twice: one value each")
         found[name] = value
@@ -68,6 +73,25 @@ def job_filter(terms: Iterable[str]) -> dict[str, Any]:
     return found
 
 
+SETTING_SPANS = (
+    *("lease", "timeout", "backoff_base", "backoff_cap", "tick_interval"),
+    *("finished_retention", "failed_retention", "events_retention"),
+)
+
+
+def settings(terms: Iterable[str]) -> dict[str, str]:
+    """`lease=5m max_attempts=3`, where durations are written as everywhere; the database has the
+    bounds."""
+    found = pairs(terms, "setting", "=", "lease=5m")
+    for name, value in found.items():
+        if name in SETTING_SPANS and value:
+            try:
+                duration(value)
+            except InvalidArgument as exc:
+                raise click.UsageError(f"{name} is {exc}; {_SPAN_EXAMPLES}") from exc
+    return found
+
+
 def _json_or_text(value: str) -> Any:
     try:
         return json.loads(value)
@@ -82,6 +106,7 @@ def _merged(one: Any, other: Any) -> Any:
 
 
 REASON = click.option("--reason", help="Kept with the event.")
+AUDIT_REASON = click.option("--reason", help="Kept in the audit.")
 PRIORITY = click.IntRange(0, 9)
 ATTEMPTS = click.IntRange(1, 100_000)
 ID = click.IntRange(1, 2**63 - 1)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 import click
@@ -14,7 +15,7 @@ from pyworker import client
 from pyworker.cli.arguments import ATTEMPTS, ID, PRIORITY, REASON, instant, job_filter, span
 from pyworker.cli.output import members_of, print_one, print_pages, print_rows
 from pyworker.cli.shared import Command, Group, Run, connected, exit_code, say, telling
-from pyworker.client import BulkOutcome, JobSummary, Page
+from pyworker.client import BulkOutcome, Client, JobSummary, Page
 from pyworker.errors import JobNotFound, RowlockError, WrongState
 
 
@@ -70,7 +71,28 @@ def job_events(ctx: click.Context, job_id: int) -> None:
                 return
 
     columns = ["at", "event", "to_status", "attempt", "fence", "worker", "actor", "detail"]
-    print_rows(ctx, rows(), columns, "no events: the job never existed, or is long gone")
+    found = _or_not_found(db, job_id, rows())
+    print_rows(ctx, found, columns, "no events: they are older than events_retention")
+
+
+@job.command("attempts")
+@click.argument("job_id", type=ID)
+@click.pass_context
+def job_attempts(ctx: click.Context, job_id: int) -> None:
+    """Who held a job, how it ended, with what error; the first 1,000 claims."""
+    db = connected(ctx)
+    columns = ["fence", "attempt", "worker", "started_at", "elapsed", "outcome", "error_type"]
+    found = _or_not_found(db, job_id, iter(db.job_attempts(job_id)))
+    print_rows(ctx, found, [*columns, "error_message"], "no claims")
+
+
+def _or_not_found(db: Client, job_id: int, rows: Iterator[Any]) -> Iterator[Any]:
+    """The rows, which outlive a job for a while; JobNotFound when there are neither."""
+    first = next(rows, None)
+    if first is None:
+        db.get_job(job_id)
+        return iter(())
+    return chain([first], rows)
 
 
 def _each(ctx: click.Context, job_ids: Iterable[int], change: Callable[[int], Any]) -> None:
@@ -130,6 +152,16 @@ def job_run_now(ctx: click.Context, job_ids: tuple[int, ...], reason: str | None
     """Make queued jobs due now."""
     db = connected(ctx)
     _each(ctx, job_ids, lambda job_id: db.run_now(job_id, reason))
+
+
+@job.command("discard")
+@_JOB_IDS
+@REASON
+@click.pass_context
+def job_discard(ctx: click.Context, job_ids: tuple[int, ...], reason: str | None) -> None:
+    """Remove finished jobs before their retention does. Their events stay."""
+    db = connected(ctx)
+    _each(ctx, job_ids, lambda job_id: {"id": job_id, "was": db.discard(job_id, reason)})
 
 
 @job.command("reprioritize")

@@ -12,10 +12,12 @@ from decimal import Decimal
 from typing import Any
 
 import click
+from psycopg.types.datetime import IntervalLoader
 
 from pyworker import logs
+from pyworker.cli.arguments import SETTING_SPANS
 from pyworker.cli.shared import Run
-from pyworker.client import Page
+from pyworker.client import Client, Page, Setting
 
 
 def _plain(value: Any) -> Any:
@@ -130,6 +132,33 @@ def print_rows(ctx: click.Context, rows: Iterable[Any], columns: Sequence[str], 
     for n, line in enumerate([titles, *cells]):
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.secho(text.rstrip(), bold=n == 0)
+
+
+def print_settings(ctx: click.Context, db: Client, settings: Iterable[Setting]) -> None:
+    """Each value of its own type; in a table as it is written, so that it can be given back."""
+    table = ctx.ensure_object(Run).output == "table"
+
+    def value_of(setting: Setting) -> Any:
+        if setting.value is None:
+            return None
+        if setting.name in SETTING_SPANS:
+            span: timedelta = IntervalLoader(0, db.conn).load(setting.value.encode())
+            return _written(span) if table else span
+        return json.loads(setting.value)
+
+    rows = [{"name": setting.name, "value": value_of(setting)} for setting in settings]
+    print_rows(ctx, rows, ["name", "value"], "")
+
+
+def _written(span: timedelta) -> str:
+    """A duration as it is written on the line: 1h30m."""
+    left = span // timedelta(milliseconds=1)
+    parts = []
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
 
 
 def print_one(ctx: click.Context, row: Any) -> None:

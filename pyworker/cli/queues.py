@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from pyworker import logs
-from pyworker.cli.arguments import instant, span
-from pyworker.cli.output import print_one, print_rows
+from pyworker.cli.arguments import AUDIT_REASON, instant, settings, span
+from pyworker.cli.output import print_one, print_rows, print_settings
 from pyworker.cli.shared import Group, Run, connected
+from pyworker.client import Client
 from pyworker.durations import duration
 
 
@@ -61,53 +62,72 @@ def queue_pause(
             raise click.UsageError("--for leads beyond the year 9999") from None
     db = connected(ctx)
     print_one(ctx, db.pause(name, reason, until))
-    for item in db.list_queues(0, [name]):
-        if not (item.ready or item.scheduled or item.retrying or item.running):
-            click.echo(f"no job waits or runs in {logs.escape(name)}", err=True)
+    _tell_if_empty(db, name)
 
 
 @queue.command("resume")
 @click.argument("name")
-@click.option("--reason", help="Kept in the audit.")
+@AUDIT_REASON
 @click.pass_context
 def queue_resume(ctx: click.Context, name: str, reason: str | None) -> None:
     """Let a paused queue be claimed again."""
-    was_paused = connected(ctx).resume(name, reason)
+    db = connected(ctx)
+    was_paused = db.resume(name, reason)
     if ctx.ensure_object(Run).output != "table":
         print_one(ctx, {"was_paused": was_paused})
     else:
         click.echo(f"{logs.escape(name)} " + ("resumed" if was_paused else "was not paused"))
+    if not was_paused:
+        _tell_if_empty(db, name)
 
 
-_SPANS = ("lease", "timeout", "backoff_base", "backoff_cap", "finished_retention")
-_POLICY = (*_SPANS, "failed_retention", "max_attempts")
+@queue.command("policy")
+@click.argument("name")
+@click.pass_context
+def queue_policy(ctx: click.Context, name: str) -> None:
+    """What a queue has in place of the settings; nothing where they hold."""
+    db = connected(ctx)
+    print_settings(ctx, db, db.get_policy(name))
+    _tell_if_empty(db, name)
 
 
 @queue.command("set")
 @click.argument("name")
-@click.argument("values", nargs=-1, metavar="[SETTING=VALUE]...")
-@click.option("--reason", help="Kept in the audit.")
+@click.argument("values", nargs=-1, required=True, metavar="SETTING=VALUE...")
+@AUDIT_REASON
 @click.pass_context
 def queue_set(ctx: click.Context, name: str, values: tuple[str, ...], reason: str | None) -> None:
     """Set a queue's own defaults.
 
     SETTING is lease, timeout, max_attempts, backoff_base, backoff_cap, finished_retention or
-    failed_retention; nothing after the = goes back to the general setting. Without any, the queue's
-    settings are printed.
+    failed_retention; nothing after the = goes back to the general setting.
     """
     given: dict[str, Any] = {}
     unset: list[str] = []
-    for pair in values:
-        setting, equals, value = pair.partition("=")
-        if not equals or setting not in _POLICY:
-            raise click.UsageError(f"not a setting: {pair!r}; one of {', '.join(_POLICY)}")
+    for setting, value in settings(values).items():
+        if setting not in _POLICY:
+            raise click.UsageError(f"a queue has no {setting!r}; one of {', '.join(_POLICY)}")
         if not value:
             unset.append(setting)
-        elif setting == "max_attempts":
-            if not re.fullmatch(r"[0-9]{1,9}", value):
-                raise click.UsageError(f"not a number: {pair!r}")
+        elif setting != "max_attempts":
+            given[setting] = duration(value)
+        elif re.fullmatch(r"-?[0-9]{1,9}", value):
             given[setting] = int(value)
         else:
-            given[setting] = duration(value)
-    policy = connected(ctx).set_policy(name, **given, unset=unset, reason=reason)
-    print_rows(ctx, policy, ["name", "value"], "")
+            raise click.UsageError(f"max_attempts is a number from 1 to 100,000, not {value!r}")
+    db = connected(ctx)
+    print_settings(ctx, db, db.set_policy(name, **given, unset=unset, reason=reason))
+    _tell_if_empty(db, name)
+
+
+_POLICY = (
+    *("lease", "timeout", "max_attempts", "backoff_base", "backoff_cap"),
+    *("finished_retention", "failed_retention"),
+)
+
+
+def _tell_if_empty(db: Client, name: str) -> None:
+    """Queues exist by being used: a slip of the pen is told by what is not there."""
+    found = db.list_queues(0, [name])
+    if not any(item.ready or item.scheduled or item.retrying or item.running for item in found):
+        click.echo(f"no job waits or runs in {logs.escape(name)}", err=True)

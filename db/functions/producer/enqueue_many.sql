@@ -57,6 +57,24 @@ begin
       idempotency_key, headers, ordinal
     )
   ),
+  -- Known keys first, and held from here on: one that were freed now would be taken again out of turn.
+  known as materialized (
+    select
+      asked.ordinal, held.id, held.kind = asked.kind and held.payload = asked.payload as is_same
+    from (
+        select item.ordinal, item.queue, item.idempotency_key, item.kind, item.payload
+        from item
+        where item.idempotency_key is not null
+        order by item.queue, item.idempotency_key
+      ) as asked
+      cross join lateral (
+        select job.id, job.kind, job.payload
+        from queue.jobs as job
+        where job.queue = asked.queue
+          and job.idempotency_key = asked.idempotency_key
+        for key share
+      ) as held
+  ),
   keyless as (
     insert into queue.jobs as job (
       id, created_at, available_at, max_attempts, priority, queue, kind, lease, timeout, payload,
@@ -71,7 +89,7 @@ begin
     returning job.id, job.kind, job.queue, job.priority, job.max_attempts, job.available_at,
       job.idempotency_key
   ),
-  -- Keys are taken in order, so that batches which share some wait for each other and never in a circle.
+  -- The others are taken in order, so that batches which share some wait for each other and never in a circle.
   keyed as (
     insert into queue.jobs as job (
       id, created_at, available_at, max_attempts, priority, queue, kind, idempotency_key, lease,
@@ -83,6 +101,7 @@ begin
       item.idempotency_key, item.lease, item.timeout, item.payload, item.headers
     from item
     where item.idempotency_key is not null
+      and item.ordinal not in (select known.ordinal from known)
     order by item.queue, item.idempotency_key, item.ordinal
     on conflict do nothing
     returning job.id, job.kind, job.queue, job.priority, job.max_attempts, job.available_at,
@@ -118,10 +137,10 @@ begin
       cross join queue._actor() as actor
   )
   select
-    array_agg(item.id order by item.ordinal),
+    array_agg(coalesce(known.id, item.id) order by item.ordinal),
     array_agg(created.id is not null order by item.ordinal),
     array_agg(item.ordinal::integer order by item.queue, item.idempotency_key)
-      filter (where created.id is null),
+      filter (where created.id is null and known.is_same is not true),
     (
       select jsonb_object_agg(line.queue, line.available_at)
       from (
@@ -132,9 +151,11 @@ begin
     )
   into v_ids, v_created, v_left, v_due_at
   from item
-    left join created on created.id = item.id;
+    left join created on created.id = item.id
+    left join known on known.ordinal = item.ordinal;
 
-  -- What was not created has a known key. Should its job be pruned this very moment, enqueue makes it anew.
+  -- What is left has a key that stands for another job, or that this array or another session has just taken. Should the
+  -- latter's job be gone already, enqueue makes it anew.
   for v_item in
     select
       asked.ordinal,

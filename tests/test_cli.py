@@ -131,6 +131,7 @@ _EXIT_CODES: list[tuple[list[str], int]] = [
     (["job", "list", "queue:a", "queue:b"], 2),
     (["job", "list", "created_before:2020-01-01"], 2),
     (["events", "kind:a", "kind:b"], 2),
+    (["events", "event:fialed"], 2),
     (["job", "show", "99999999999999999999"], 2),
     (["enqueue", "k", "--priority", "99999999999"], 2),
     (["dead", "--limit", "99999999999"], 2),
@@ -211,11 +212,77 @@ def test_a_jobs_text_cannot_drive_the_terminal(rowlock: Rowlock, db: Client) -> 
         ["job", "list"],
         ["job", "show", str(job_id)],
         ["job", "events", str(job_id)],
+        ["job", "attempts", str(job_id)],
+        ["dead"],
+        ["events"],
     ):
-        result = rowlock(*arguments)
-        assert result.exit_code == 0
-        assert not {"\x1b", "\r", "\x07", "\u202e"} & set(result.output)
+        for output in ("table", "json", "jsonl", "csv"):
+            result = rowlock(*arguments, "-o", output)
+            assert result.exit_code == 0
+            assert not {"\x1b", "\r", "\x07", "\u202e"} & set(result.output)
     assert "two" in rowlock("job", "show", str(job_id)).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["stats", "\x1b[2J"], ["\x1b[2J"], ["enqueue", "k", "@\x1b[2J"], ["enqueue", "\x1b[2J"]],
+)
+def test_a_refused_argument_is_told_without_its_control_characters(
+    rowlock: Rowlock, arguments: list[str]
+) -> None:
+    result = rowlock(*arguments)
+    assert result.exit_code == 2
+    assert "\\x1b[2J" in result.stderr
+    assert "\x1b" not in result.output
+
+
+def command(line: str, url: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "pyworker.cli", *line.split(), "--database-url", url],
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+    )
+
+
+def test_an_encoding_without_a_character_does_not_end_the_output(url: str, db: Client) -> None:
+    job_id = db.enqueue("k", {"to": "日本", "last": "x" * 99}).job_id
+    for line, told in ((f"job show {job_id}", b"\\u65e5"), (f"job events {job_id}", b"enqueued")):
+        done = command(line, url, PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
+        assert (done.returncode, told in done.stdout) == (0, True), done.stderr
+
+
+def test_no_color_is_heeded_on_a_terminal(url: str) -> None:
+    def on_a_terminal(**environment: str) -> bytes:
+        ours, theirs = os.openpty()
+        with open(ours, "rb", buffering=0) as screen:
+            subprocess.run(
+                [sys.executable, "-m", "pyworker.cli", "settings", "show", "--database-url", url],
+                stdout=theirs,
+                stderr=theirs,
+                cwd=ROOT,
+                env={**os.environ, "TERM": "xterm", **environment},
+                check=True,
+            )
+            os.close(theirs)
+            return screen.read(10_000)
+
+    assert b"\x1b[1mNAME" in on_a_terminal(NO_COLOR="")
+    assert b"\x1b" not in on_a_terminal(NO_COLOR="1")
+    assert b"\x1b" not in on_a_terminal(TERM="dumb", NO_COLOR="")
+
+
+def test_help_is_quick_and_no_summary_is_cut_short() -> None:
+    """A summary that does not fit its line ends in dots."""
+    for path in ("", "job", "queue", "settings", "account", "token", "cron"):
+        assert "..." not in run(*path.split(), "--help").stdout, path
+    before = os.times()
+    subprocess.run(
+        [sys.executable, "-m", "pyworker.cli", "--help"], cwd=ROOT, check=True, capture_output=True
+    )
+    after = os.times()
+    spent = sum(after[2:4]) - sum(before[2:4])
+    assert spent < 1
 
 
 @pytest.mark.parametrize(
@@ -333,6 +400,8 @@ def test_lines_may_be_whole_jobs(rowlock: Rowlock, db: Client) -> None:
     ("bad", "said"),
     [
         ("{", "line 1001 is not JSON"),
+        ("[NaN]", "line 1001 is not JSON: NaN"),
+        ('"\\ud800"', "surrogate"),
         ("\xff", "line 1001 is not UTF-8"),
         (f'\n"fine"\n"{"x" * 2**20}"', "element 2 is line 1003 of standard input"),
     ],
@@ -795,6 +864,20 @@ def test_doctor_looks_at_everything(rowlock: Rowlock, db: Client, database: Data
     assert result.exit_code == 7
     assert "missing function: queue.stats()" in result.stdout
     assert "rowlock migrate" in result.stderr
+
+
+def test_a_function_that_is_missing_is_a_matter_of_migrating(rowlock: Rowlock, db: Client) -> None:
+    db.conn.execute("drop function queue.stats()")
+    result = rowlock("stats")
+    assert (result.exit_code, "Run `rowlock migrate`" in result.stderr) == (1, True)
+
+
+def test_what_doctor_found_is_told_whole(rowlock: Rowlock, db: Client) -> None:
+    for function in ("stats()", "get_settings()", "get_policy(text)", "list_workers()"):
+        db.conn.execute(f"drop function queue.{function}")
+    shown = rowlock("doctor").stdout
+    assert "queue.stats()" in shown
+    assert "queue.get_policy(text)" in shown
 
 
 def test_doctor_of_an_ordinary_login_and_of_an_empty_database(

@@ -116,6 +116,7 @@ def test_an_id_that_is_none_is_400(api: Api, job: str) -> None:
         ("/jobs", {"payload.a..b": "1"}),
         ("/jobs", {"payload.a": "1", "payload.a.b": "1"}),
         ("/jobs", {"payload." + ".".join("a" * 17): "1"}),
+        ("/events", {"event": "fialed"}),
         ("/jobs/1", {"x": "1"}),
         ("/jobs/1/events", {"wait": "21"}),
         ("/jobs/1/events", {"after": "x"}),

@@ -25,10 +25,11 @@ begin
         using errcode = 'RL400', hint = 'Fields are ' || array_to_string(v_names, ', ') || '.';
     end if;
 
+    -- 5.0 would be a number and match no priority: the text is compared.
     if v_field.key = any (v_texts) and v_field.type <> 'string'
-      or v_field.key = 'priority' and v_field.value not in ('0', '1', '2', '3', '4', '5', '6', '7', '8', '9')
+      or v_field.key = 'priority' and v_field.value::text !~ '^[0-9]$'
       or v_field.key = 'ids'
-        and (v_field.type <> 'array' or jsonb_path_exists(v_field.value, '$[*] ? (@.type() != "number")'))
+        and (v_field.type <> 'array' or jsonb_path_exists(v_field.value, 'strict $[*] ? (@.type() != "number")'))
     then
       raise exception 'filter: % % is not usable', v_field.key, left(v_field.value::text, 80)
         using errcode = 'RL400',
@@ -48,17 +49,18 @@ begin
             'label is ready, scheduled, retrying, running, succeeded, dead or cancelled.';
     end if;
 
+    -- Without zone, or as 1/2/2027, it would mean what the session's settings say.
     if v_field.key like 'created%' then
       begin
         if not isfinite((v_field.value #>> '{}')::timestamptz)
-          or v_field.value #>> '{}' !~* '(z|[+-][0-9]{2}(:?[0-9]{2})?)$'
+          or v_field.value #>> '{}' !~* '^[0-9]{4}-[0-9]{2}-[0-9]{2}[t ].*(z|[+-][0-9]{2}(:?[0-9]{2})?)$'
         then
           raise data_exception;
         end if;
       exception
         when data_exception then
           raise exception 'filter: % % is no time', v_field.key, left(v_field.value::text, 80)
-            using errcode = 'RL400', hint = 'Write it with its zone, as 2027-01-31T12:00:00Z.';
+            using errcode = 'RL400', hint = 'Write it as ISO 8601 with its zone, as 2027-01-31T12:00:00Z.';
       end;
     end if;
   end loop;

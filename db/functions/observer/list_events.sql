@@ -1,7 +1,8 @@
 -- queue.list_events: the history, a page at a time
 --
 -- Of one job (of_job): oldest first, from after the cursor, an event id. Of all: newest first, from before the cursor. filter
--- is a JSON object of any of event, queue, kind, worker, actor. max_events from 1 to 1,000. A page looks at 10,000 events
+-- is a JSON object of any of event, queue, kind, worker, actor, each a string; RL400 names an unknown field, or an event
+-- that there is none of. max_events from 1 to 1,000. A page looks at 10,000 events
 -- at most: where it stops for that, or is full, next_cursor goes on. It is the same on every row, null at the end; a page
 -- on which nothing matched is one row with a null id.
 create or replace function queue.list_events(
@@ -38,6 +39,11 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_names constant text[] := array['event', 'queue', 'kind', 'worker', 'actor'];
+  v_events constant text[] := array[
+    'enqueued', 'claimed', 'made_due', 'reprioritized', 'progressed', 'succeeded', 'retry_scheduled',
+    'failed', 'lease_expired', 'timed_out', 'released', 'snoozed', 'cancelled', 'cancel_requested',
+    'retried', 'discarded'
+  ];
   v_filter jsonb := coalesce(list_events.filter, '{}');
 begin
   perform queue._check_number('max_events', list_events.max_events, 1, 1000);
@@ -45,6 +51,16 @@ begin
     raise exception 'filter % is not known', left(v_filter::text, 200)
       using errcode = 'RL400',
         hint = 'filter is a JSON object with some of ' || array_to_string(v_names, ', ') || '.';
+  end if;
+
+  if jsonb_path_exists(v_filter, 'strict $.* ? (@.type() != "string")') then
+    raise exception 'filter % is not usable', left(v_filter::text, 200)
+      using errcode = 'RL400', hint = 'Fields are strings.';
+  end if;
+
+  if v_filter ->> 'event' <> all (v_events) then
+    raise exception 'filter: event % is unknown', quote_literal(left(v_filter ->> 'event', 80))
+      using errcode = 'RL400', hint = 'event is one of ' || array_to_string(v_events, ', ') || '.';
   end if;
 
   -- Lazily: a page that is full stops the scan. The last row that it may look at is kept for its id, matching or not.

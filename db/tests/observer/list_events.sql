@@ -161,10 +161,28 @@ from (
   values
     ($$filter => '[]'$$, 'A filter is an object'),
     ($$filter => '{"status": "queued"}'$$, 'An unknown field is told'),
+    ($$filter => '{"queue": 7}'$$, 'A field is a string'),
+    ($$filter => '{"kind": null}'$$, 'and not null'),
+    ($$filter => '{"worker": ["tester"]}'$$, 'nor one of several'),
     ($$max_events => 0$$, 'A page has an event at least'),
     ($$max_events => 1001$$, 'and 1,000 at most'),
     ($$max_events => null$$, 'max_events is a number')
 ) as wrong (arguments, rule);
+select throws_like(
+  $$ select queue.list_events(filter => '{"event": "fialed"}') $$, '%event ''fialed'' is unknown',
+  'An unknown event is told by its name'
+);
+select throws_ok(
+  $$ select queue.list_events(queue_tests.job_id('first'), '{"event": "Failed"}') $$, 'RL400', null,
+  'of one job, too'
+);
+select lives_ok(
+  format('select queue.list_events(filter => %L)', jsonb_build_object('event', known.event[1])),
+  known.event[1] || ' is an event'
+)
+from pg_constraint as domain
+  cross join regexp_matches(pg_get_constraintdef(domain.oid), '''(\w+)''', 'g') as known (event)
+where domain.contypid = 'queue.event'::regtype;
 select lives_ok($$ select queue.list_events(filter => null) $$, 'No filter is an empty one');
 
 set local role queue_worker;

@@ -70,6 +70,9 @@ begin
     when data_exception or sqlstate 'RL400' or sqlstate 'RL413' then
       get stacked diagnostics
         v_message = message_text, v_state = returned_sqlstate, v_hint = pg_exception_hint;
+      if v_state like '22%' then
+        v_message := coalesce(queue._misfit(v_item.value::json), v_message);
+      end if;
       raise exception 'jobs: element %: %', coalesce(v_item.ordinality, 0), v_message
         using errcode = case when v_state like 'RL%' then v_state else 'RL400' end,
           hint = coalesce(nullif(v_hint, ''), 'Fields have the types of the parameters of enqueue.');

@@ -20,7 +20,7 @@ begin
   for no key update;
 
   if not found then
-    raise exception 'there is no job %', p_job_id
+    raise exception 'there is no job %', coalesce(p_job_id::text, 'null')
       using errcode = 'RL404', hint = 'Finished jobs are removed after their retention.';
   end if;
 

@@ -65,7 +65,7 @@ begin
     when others then
       get stacked diagnostics v_message = message_text;
       verdict := 'refused';
-      reason := v_message;
+      reason := case when sqlstate like '22%' then coalesce(queue._misfit(p_outcome), v_message) else v_message end;
   end;
   return next;
 end;

@@ -18,11 +18,13 @@ begin
   until := coalesce(p_until, v_now);
   since := coalesce(p_since, until - interval '1 hour');
   if not isfinite(since) or not isfinite(until) or since >= until
+    or since < timestamptz '0001-01-01 00:00:00+00'
+    or until > v_now + interval '10 years'
     or until - since > 1000 * resolution
   then
     raise exception 'since % and until % are out of range', since, until
       using errcode = 'RL400',
-        hint = 'since is before until, and they are at most 1000 times the resolution apart.';
+        hint = 'since is before until, they are at most 1000 times the resolution apart, and until is at most 10 years ahead.';
   end if;
 
   grain := case

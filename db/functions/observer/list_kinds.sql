@@ -31,9 +31,9 @@ declare
   v_since timestamptz := coalesce(list_kinds.since, v_now - interval '1 day');
 begin
   perform queue._check_number('max_kinds', list_kinds.max_kinds, 1, 1000);
-  if not isfinite(v_since) then
+  if not isfinite(v_since) or v_since > v_now + interval '10 years' then
     raise exception 'since % is out of range', v_since
-      using errcode = 'RL400', hint = 'since is an instant; hours are kept for 92 days.';
+      using errcode = 'RL400', hint = 'since is an instant, at most 10 years ahead; hours are kept for 92 days.';
   end if;
   v_since := date_trunc('hour', greatest(v_since, v_now - interval '92 days'), 'UTC');
 

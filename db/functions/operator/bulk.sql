@@ -78,7 +78,7 @@ begin
     perform (v_arguments ->> 'extra_attempts')::integer, (v_arguments ->> 'priority')::integer;
   exception
     when data_exception then
-      raise exception 'arguments cannot be read: %', sqlerrm
+      raise exception 'arguments: %', coalesce(queue._misfit(v_arguments::json), sqlerrm)
         using errcode = 'RL400',
           hint = 'delay and spread are intervals, extra_attempts and priority whole numbers.';
   end;

@@ -35,7 +35,7 @@ begin
     and known.disabled_at is null;
 
   if not found then
-    raise exception 'there is no account %', start_session.account
+    raise exception 'there is no account %', coalesce(start_session.account, 'null')
       using errcode = 'RL404', hint = 'It is unknown or disabled.';
   end if;
 

@@ -39,7 +39,9 @@ select throws_ok(
   'The message names job and fence'
 );
 select throws_ok($$ select queue._lock_claim(-1, 1, 'complete') $$, 'RL404', 'there is no job -1', 'An unknown job is RL404');
-select throws_ok($$ select queue._lock_claim(null, 1, 'complete') $$, 'RL404', null, 'So is none at all');
+select throws_ok(
+  $$ select queue._lock_claim(null, 1, 'complete') $$, 'RL404', 'there is no job null', 'So is none at all'
+);
 
 set transaction read only;
 select throws_ok(

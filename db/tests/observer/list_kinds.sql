@@ -48,6 +48,9 @@ select is(
 );
 select throws_ok($$ select queue.list_kinds('email', '-infinity') $$, 'RL400', null, 'since is an instant');
 select throws_ok($$ select queue.list_kinds(since => 'infinity') $$, 'RL400', null, 'a finite one');
+select throws_ok(
+  $$ select queue.list_kinds(since => '294276-12-31Z') $$, 'RL400', null, 'at most 10 years ahead'
+);
 select throws_ok('select queue.list_kinds(max_kinds => 0)', 'RL400', null, 'max_kinds is at least 1');
 select throws_ok('select queue.list_kinds(max_kinds => 1001)', 'RL400', null, 'max_kinds is at most 1,000');
 

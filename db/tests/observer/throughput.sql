@@ -97,6 +97,12 @@ select throws_ok($$ select queue.throughput(now() - interval '2 days', resolutio
   'More than 1,000 slots are refused');
 select throws_ok($$ select queue.throughput(now(), now() - interval '1 hour') $$, 'RL400', null,
   'since must be before until');
+select throws_ok(
+  format('select queue.%s(since => %L, until => %L)', name, bound::timestamptz - interval '1 hour', bound),
+  'RL400', null, name || ' reaches from year 1 to 10 years ahead'
+)
+from unnest('{throughput,latency}'::text[]) as name,
+  unnest('{0001-01-01 00:30:00+00,294276-12-31 23:59:59+00}'::text[]) as bound;
 select throws_ok($$ select queue.throughput('-infinity') $$, 'RL400', null, 'Infinity is no instant');
 select throws_ok($$ select queue.throughput(resolution => '1 s') $$, 'RL400', null, 'A slot is a minute at least');
 select throws_ok($$ select queue.throughput(resolution => '2 days') $$, 'RL400', null, 'A slot is a day at most');

@@ -129,8 +129,8 @@ select throws_ok(
   'Arguments of another action are refused'
 );
 select throws_ok(
-  $$ select queue.bulk('retry', '{}', true, 10, '{"spread": "soon"}') $$, 'RL400', null,
-  'Arguments that cannot be read are refused'
+  $$ select queue.bulk('retry', '{}', true, 10, '{"spread": "soon"}') $$,
+  'RL400', 'arguments: spread ''soon'' is no interval', 'Arguments that cannot be read are refused by name'
 );
 select throws_ok(
   $$ select queue.bulk('retry', '{}', true, 10, '{"spread": "31 days"}') $$, 'RL400', null,

@@ -190,6 +190,10 @@ select throws_like(
   'jobs: element 3: priority 10%',
   'The message names the element and the field'
 );
+select throws_ok(
+  $$ select queue.enqueue_many('[{"kind": "a"}, {"kind": "a", "lease": "1 s", "delay": "soon"}]') $$,
+  'RL400', 'jobs: element 2: delay ''soon'' is no interval', 'also where it is not of its type'
+);
 select is(
   (select count(*)::integer from queue_tests.jobs where kind = 'a'),
   0,

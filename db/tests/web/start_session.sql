@@ -12,6 +12,9 @@ select results_eq(
 );
 select isnt(queue.start_session('alice'), (select secret from started), 'Each session has a secret of its own');
 select throws_ok($$ select queue.start_session('mallory') $$, 'RL404', null, 'An unknown account gets none');
+select throws_ok(
+  $$ select queue.start_session(null) $$, 'RL404', 'there is no account null', 'nor does none at all'
+);
 select queue.set_account('alice', disabled => true);
 select throws_ok($$ select queue.start_session('alice') $$, 'RL404', null, 'A disabled account gets none');
 

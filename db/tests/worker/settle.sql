@@ -222,7 +222,7 @@ select results_eq(
     where verdict.verdict = 'refused' order by job.kind
   $$,
   $$
-    values ('p4', 'result has 2000002 bytes'), ('p8', 'invalid input syntax for type interval: "soon"')
+    values ('p4', 'result has 2000002 bytes'), ('p8', 'retry_in ''soon'' is no interval')
   $$,
   'A refused outcome says why, and its job is still held'
 );

@@ -336,6 +336,10 @@ def two_phase_producers(stage: Stage) -> None:
         "a poll does not see the job",
     )
     expect(worker.claim(Q) == [job_id], "the poll found nothing")
+    for value in ("OFF", "false", "no", "0"):
+        producer.run("select set_config('rowlock.notify', %s, false)", value)
+        producer.enqueue(Q)
+        is_not_told(worker)
     # Back to the default, by whatever name.
     for value in ("on", ""):
         producer.run("select set_config('rowlock.notify', %s, false)", value)
@@ -496,7 +500,7 @@ MUTANTS = [
         "rowlock.notify is not heeded",
         two_phase_producers,
         "_wake",
-        "    and coalesce(nullif(current_setting('rowlock.notify', true), ''), 'on') <> 'off'\n",
+        "    and coalesce(current_setting('rowlock.notify', true), '') !~* '^(off|false|no|0)$'\n",
         "",
     ),
     mutant(

@@ -21,6 +21,10 @@ begin
     perform queue._check_role(set_account.role, '{viewer,operator,admin}');
   end if;
 
+  if num_nonnulls(set_account.role, set_account.password_hash, set_account.disabled) = 0 then
+    return;
+  end if;
+
   update queue.accounts as known
   set role = coalesce(set_account.role, known.role),
       password_hash = coalesce(set_account.password_hash, known.password_hash),

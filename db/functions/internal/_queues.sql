@@ -1,4 +1,6 @@
--- queue._queues: the names in use: of queued and running jobs and of policies, found by skipping along the indexes
+-- queue._queues: the names in use: of queued and running jobs, found by skipping along the indexes, and of policies
+--
+-- A policy that says nothing, of a queue once paused or once looked at, is none.
 create or replace function queue._queues()
 returns table (queue text)
 language sql
@@ -51,7 +53,12 @@ as $$
   union
   select running.queue from running where running.queue is not null
   union
-  select policy.queue from queue.policies as policy;
+  select policy.queue
+  from queue.policies as policy
+  where num_nonnulls(
+      policy.paused_at, policy.lease, policy.timeout, policy.max_attempts, policy.backoff_base,
+      policy.backoff_cap, policy.finished_retention, policy.failed_retention
+    ) > 0;
 $$;
 
 comment on function queue._queues is 'The names of queues in use';

@@ -11,7 +11,7 @@ as $$
 begin
   if p_available_at <= p_now + interval '15 seconds'
     and not pg_try_advisory_xact_lock_shared(queue._wake_space(), queue._wake_bucket(p_queue))
-    and coalesce(nullif(current_setting('rowlock.notify', true), ''), 'on') <> 'off'
+    and coalesce(current_setting('rowlock.notify', true), '') !~* '^(off|false|no|0)$'
   then
     perform pg_notify('rowlock', p_queue);
   end if;

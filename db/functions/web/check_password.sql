@@ -11,6 +11,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := clock_timestamp();
+  -- As record_sign_in_failure keeps it: what is longer, or none, counts all the same.
+  v_address text := left(coalesce(check_password.address, ''), 128);
   v_of_account integer;
   v_of_address integer;
   v_last timestamptz;
@@ -23,7 +25,7 @@ begin
   from (
       select recent.account, recent.at
       from queue.sign_in_failures as recent
-      where recent.address = check_password.address
+      where recent.address = v_address
         and recent.at > v_now - interval '15 minutes'
       order by recent.at desc
       limit 1000

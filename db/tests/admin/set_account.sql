@@ -21,9 +21,17 @@ select queue.set_account('alice', disabled => true);
 select results_eq('account', $$ values ('admin', 'scrypt:another-hash-of-it', true) $$, 'It can be disabled');
 select queue.set_account('alice');
 select results_eq('account', $$ values ('admin', 'scrypt:another-hash-of-it', true) $$, 'Nulls leave it as it is');
+select is(
+  (select count(*)::integer from queue.audit where action = 'set_account'), 3, 'and are no action'
+);
 select queue.set_account('alice', disabled => false);
 select results_eq('account', $$ values ('admin', 'scrypt:another-hash-of-it', false) $$, 'It can be enabled again');
 
+create temp table session as select queue.start_session('alice') as secret;
+select queue.set_account('alice', reason => 'nothing');
+select isnt_empty(
+  'select queue.check_session(secret) from session', 'Nor do they end a session'
+);
 create temp table link as select queue.create_link('alice') as secret;
 select queue.set_account('alice', password_hash => 'scrypt:yet-another-hash-of-it');
 select is(queue.redeem_link((select secret from link)), null, 'A link from before signs nobody in');

@@ -6,11 +6,13 @@ select queue_tests.enqueue_one('k', queue, priority => n)
 from unnest('{b,a,d}'::text[]) as queue, generate_series(0, 9) as n;
 select queue_tests.one_in(status) from unnest('{running,failed,succeeded,cancelled}'::text[]) as status;
 select queue_tests.run_one('z');
-select queue.set_policy('p');
+select queue.set_policy('p', max_attempts => 3);
+select queue.set_policy('looked_at');
+select queue.pause('once_paused'), queue.resume('once_paused');
 select results_eq(
   $$ select queue from queue._queues() order by 1 $$,
   $$ values ('a'), ('b'), ('d'), ('p'), ('running'), ('z') $$,
-  'Queues with something queued or running, and those with a policy, each once'
+  'Queues with something queued or running, and those with a policy that says something, each once'
 );
 
 -- Names are found by skipping, not by reading every job.

@@ -109,7 +109,9 @@ select results_eq(
   'Where nothing waits they go by their names'
 );
 
-insert into queue.policies (queue) select 'policy-' || n from generate_series(1, 200 - (select count(*) from queue.list_queues(0))) as n;
+insert into queue.policies (queue, max_attempts)
+select 'policy-' || n, 1
+from generate_series(1, 200 - (select count(*) from queue.list_queues(0))) as n;
 select results_eq(
   $$ select ready, scheduled, running, failed, counted_to from queue.list_queues() where queue = 'many' $$,
   $$ values (501, 501, 501, 501, 500) $$,

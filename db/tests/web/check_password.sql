@@ -40,6 +40,14 @@ select throws_ok(
   'An address with 50 failures over many accounts is shut out'
 );
 
+select queue.record_sign_in_failure('alice', address) from generate_series(1, 5),
+  (values (null), (repeat('1', 200))) as given (address);
+select throws_ok(
+  format('select queue.check_password(%L, %L)', 'alice', address), 'RL429', null,
+  'An address that is none, or longer than is kept, counts like any other'
+)
+from (values (null), (repeat('1', 200))) as given (address);
+
 select queue.set_account('alice', disabled => true);
 select is(
   (select password_hash from queue.check_password('alice', '10.0.0.9')), null,

@@ -112,6 +112,7 @@ _HINTS: dict[str, str] = {
     "42501": "Another queue_* group role may call this: the table of roles is in the README.",
     "42883": "Run `rowlock migrate`: this database has no such function of Rowlock.",
     "3F000": "Run `rowlock migrate`: this database has no schema queue.",
+    "25P02": "An earlier statement of this transaction failed: roll it back first.",
     "25006": "The server is read-only: connect to the primary.",
     "40001": "Run the whole transaction again.",
     "40P01": "Run the whole transaction again.",
@@ -135,10 +136,18 @@ def translate(
         # Without a SQLSTATE the server did not speak: the connection is gone, or psycopg itself
         # refused a value.
         if isinstance(exc, psycopg.OperationalError | psycopg.InterfaceError):
-            return Unavailable(message, hint="The connection failed: connect again.")
+            return Unavailable(
+                message,
+                hint="No connection: is the server up, and are address, database and login right?",
+            )
         if isinstance(exc, psycopg.DataError):
             return InvalidArgument(message)
         return RowlockError(message)
+
+    if sqlstate == "42883":
+        hint = None  # the server's speaks of casts
+    if sqlstate.startswith("22") and exc.diag.message_detail:
+        message = f"{message}: {exc.diag.message_detail}"
 
     found: type[RowlockError]
     if sqlstate == "RL409":

@@ -275,14 +275,14 @@ def test_no_color_is_heeded_on_a_terminal(url: str) -> None:
 def test_help_is_quick_and_no_summary_is_cut_short() -> None:
     """A summary that does not fit its line ends in dots."""
     for path in ("", "job", "queue", "settings", "account", "token", "cron"):
-        assert "..." not in run(*path.split(), "--help").stdout, path
+        listed = run(*path.split(), "--help").stdout.partition("Commands:")[2]
+        assert "..." not in listed, path
     before = os.times()
     subprocess.run(
         [sys.executable, "-m", "pyworker.cli", "--help"], cwd=ROOT, check=True, capture_output=True
     )
     after = os.times()
-    spent = sum(after[2:4]) - sum(before[2:4])
-    assert spent < 1
+    assert sum(after[2:4]) - sum(before[2:4]) < 1
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def account_link(ctx: click.Context, name: str, lifetime: timedelta, url: str) -
 @click.option("--cursor", type=ID, help="Go on where an earlier list ended.")
 @click.pass_context
 def audit(ctx: click.Context, limit: int, cursor: int | None) -> None:
-    """Who changed what beside jobs, whose events tell: newest first."""
+    """What was done to queues, settings and accounts, newest first."""
     db = connected(ctx)
 
     def fetch(cursor: str | None, most: int) -> Page[Action]:

@@ -75,13 +75,24 @@ def _read_payload(payload: str | None) -> JsonText | None:
     return _json_text(payload, "the payload")
 
 
+class _NotJsonError(Exception):
+    pass
+
+
+def _refuse(constant: str) -> None:
+    raise _NotJsonError(f"{constant} is a value of Python's only")
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
+
+
 def _json_text(text: str, what: str) -> JsonText:
     """JSON that goes to the database as it was written: numbers keep every digit."""
     try:
-        client.decode_json(text)
-    except json.JSONDecodeError as exc:
+        _decode(text)
+    except (json.JSONDecodeError, _NotJsonError) as exc:
         raise click.UsageError(f"{what} is not JSON: {exc}") from exc
-    except ValueError:
+    except (ValueError, RecursionError):
         pass  # more than Python can hold, and none of its business
     return JsonText(text)
 

@@ -40,7 +40,10 @@ def workers(ctx: click.Context) -> None:
 @click.option("--worker", metavar="URL", help="Ask a worker's health address instead.")
 @click.pass_context
 def health(ctx: click.Context, worker: str | None) -> None:
-    """For container checks: exit 0 when well, 7 when not, 5 where nobody answers."""
+    """For container checks.
+
+    Exit 0 when well, 7 when not, 5 where nobody answers.
+    """
     if worker is not None:
         _worker_health(worker)
         return
@@ -64,7 +67,7 @@ def _worker_health(address: str) -> None:
 
 
 def _print_checks(ctx: click.Context, checks: Sequence[Check]) -> None:
-    print_rows(ctx, checks, ["check_name", "status", "detail"], "no checks")
+    print_rows(ctx, checks, ["check_name", "status", "detail"], "no checks", widest=2000)
     worse = [check for check in checks if check.status != "ok"]
     if ctx.ensure_object(Run).output == "table":
         for check in worse:
@@ -77,7 +80,10 @@ def _print_checks(ctx: click.Context, checks: Sequence[Check]) -> None:
 @click.command(cls=Command)
 @click.pass_context
 def doctor(ctx: click.Context) -> None:
-    """Look for what is wrong: health(), versions, roles, pg_cron, pooler. Exit 7 if any fails."""
+    """Look for what is wrong, and say what to do.
+
+    At health(), versions, roles, pg_cron, pooler. Exit 7 if any fails.
+    """
     location = located(ctx)
     conn = client.connect(location.url, "doctor")
     ctx.call_on_close(conn.close)

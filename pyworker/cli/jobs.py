@@ -79,7 +79,7 @@ def job_events(ctx: click.Context, job_id: int) -> None:
 @click.argument("job_id", type=ID)
 @click.pass_context
 def job_attempts(ctx: click.Context, job_id: int) -> None:
-    """Who held a job, how it ended, with what error; the first 1,000 claims."""
+    """Each claim of a job, who held it, how it ended. The first 1,000."""
     db = connected(ctx)
     columns = ["fence", "attempt", "worker", "started_at", "elapsed", "outcome", "error_type"]
     found = _or_not_found(db, job_id, iter(db.job_attempts(job_id)))

@@ -27,6 +27,7 @@ from pyworker.errors import Unavailable
     type=span,
     metavar="SPAN",
     default="10m",
+    show_default=True,
     help="How long for another migration to end.",
 )
 @click.pass_context
@@ -56,7 +57,7 @@ def migrate(
     elif check:
         found = deploy.check(located(ctx).url, wait=wait, report=_report)
         lines = [{"difference": line} for line in found]
-        print_rows(ctx, lines, ["difference"], "nothing differs")
+        print_rows(ctx, lines, ["difference"], "nothing differs", widest=2000)
         if found:
             ctx.exit(UNHEALTHY)
     elif uninstall:

@@ -70,16 +70,21 @@ def _csv_line(values: Iterable[Any]) -> str:
 
 
 def _csv_value(value: Any) -> Any:
-    """What is a document stays JSON; what a spreadsheet would take for a formula becomes text."""
+    """What is a document stays JSON; what a spreadsheet would take for a formula becomes text;
+    of control characters only ends of lines stay."""
     plain = _plain(value)
     if isinstance(plain, dict | list | bool):
         return json.dumps(plain)
-    if isinstance(plain, str) and plain.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return f"'{plain}"
-    return plain
+    if not isinstance(plain, str):
+        return plain
+    text = "\n".join(map(logs.escape, plain.split("\n")))
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
-def cell_of(value: Any) -> str:
+_WIDEST = 80
+
+
+def cell_of(value: Any, widest: int = _WIDEST) -> str:
     """One line that fits a table: no control character of a job's text reaches the terminal."""
     if value is None:
         return "-"
@@ -94,7 +99,7 @@ def cell_of(value: Any) -> str:
     if isinstance(value, Decimal):
         value = f"{_plain(value):,}"
     text = logs.escape(str(value))
-    return text if len(text) <= 80 else text[:79] + "…"
+    return text if len(text) <= widest else text[: widest - 1] + "…"
 
 
 def _age(span: timedelta) -> str:
@@ -111,7 +116,13 @@ def _age(span: timedelta) -> str:
     raise AssertionError("unreachable")
 
 
-def print_rows(ctx: click.Context, rows: Iterable[Any], columns: Sequence[str], empty: str) -> None:
+def print_rows(
+    ctx: click.Context,
+    rows: Iterable[Any],
+    columns: Sequence[str],
+    empty: str,
+    widest: int = _WIDEST,
+) -> None:
     """Rows as asked for: JSON and CSV have every column, a table those named."""
     output = ctx.ensure_object(Run).output
     if output in ("jsonl", "csv"):
@@ -126,12 +137,12 @@ def print_rows(ctx: click.Context, rows: Iterable[Any], columns: Sequence[str], 
     if not found:
         click.echo(empty, err=True)
         return
-    cells = [[cell_of(members_of(row)[name]) for name in columns] for row in found]
+    cells = [[cell_of(members_of(row)[name], widest) for name in columns] for row in found]
     titles = [name.replace("_", " ").upper() for name in columns]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     for n, line in enumerate([titles, *cells]):
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        click.secho(text.rstrip(), bold=n == 0)
+        click.secho(text.rstrip(), bold=n == 0 or None)
 
 
 def print_settings(ctx: click.Context, db: Client, settings: Iterable[Setting]) -> None:

@@ -139,10 +139,11 @@ def web(ctx: click.Context, host: str, port: int, base_path: str, threads: int) 
 )
 @click.pass_context
 def demo(ctx: click.Context, once: bool, workers: int, threads: int, port: int) -> None:
-    """See it work: jobs that fail, and that stop and kill their workers.
+    """See it work.
 
-    On an embedded PostgreSQL, unless --database-url names a migrated database: one that stays and
-    that `rowlock --embedded ...` attaches to; with --once, one that goes when it ends.
+    Jobs that fail, and that stop and kill their workers. On an embedded PostgreSQL, unless
+    --database-url names a migrated database: one that stays and that `rowlock --embedded ...`
+    attaches to; with --once, one that goes when it ends.
     """
     from pyworker import demo as show
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -120,6 +121,11 @@ class Group(click.Group):
         self.params += _shared_options()
 
     def invoke(self, ctx: click.Context) -> Any:
+        if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+            ctx.color = False
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # What a terminal's encoding does not have is no reason to end half-way.
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -127,6 +133,11 @@ class Group(click.Group):
         except RowlockError as exc:
             say(exc)
             ctx.exit(exit_code(exc))
+        except click.UsageError as exc:
+            lines = exc.format_message().expandtabs(4).split("\n")
+            if any(logs.escape(line) != line for line in lines):
+                raise click.UsageError("\n".join(map(logs.escape, lines)), exc.ctx) from exc
+            raise
         except OSError as exc:
             # A reader that left has what it wanted. Nor is more to be told as Python ends.
             if not isinstance(exc, BrokenPipeError):

@@ -54,7 +54,10 @@ def cron() -> None:
 @cron.command("install")
 @click.pass_context
 def cron_install(ctx: click.Context) -> None:
-    """Schedule tick() in pg_cron, which must be installed in this database."""
+    """Schedule tick() in pg_cron.
+
+    Which must be installed in this database.
+    """
     print_rows(ctx, connected(ctx).install_cron(), ["job", "schedule"], "nothing was scheduled")
 
 

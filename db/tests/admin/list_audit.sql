@@ -11,7 +11,10 @@ select results_eq(
   $$ select action, queue, actor, session_user_name, reason from queue.list_audit(max_rows => 3) $$,
   $$
     values
-      ('pause', 'default', session_user::text collate "default", session_user::text collate "default", 'c'),
+      (
+        'pause', 'default', session_user::text collate "default",
+        session_user::text collate "default", 'c'
+      ),
       ('resume', 'default', 'alice', session_user::text collate "default", 'b'),
       ('pause', 'default', 'alice', session_user::text collate "default", 'a')
   $$,
@@ -27,7 +30,9 @@ select is(
   'The cursor goes on before it'
 );
 select throws_ok('select queue.list_audit(max_rows => 0)', 'RL400', null, 'max_rows is at least 1');
-select throws_ok('select queue.list_audit(max_rows => 1001)', 'RL400', null, 'max_rows is at most 1,000');
+select throws_ok(
+  'select queue.list_audit(max_rows => 1001)', 'RL400', null, 'max_rows is at most 1,000'
+);
 
 select * from finish();
 rollback;

@@ -10,7 +10,10 @@ select is(
   (select reason from queue.audit where action = 'revoke_token'), 'leaked', 'The audit shows why'
 );
 select queue.revoke_token(id) from made;
-select is((select revoked_at from queue.tokens), (select revoked_at from revoked), 'Revoking again changes nothing');
+select is(
+  (select revoked_at from queue.tokens), (select revoked_at from revoked),
+  'Revoking again changes nothing'
+);
 select throws_ok('select queue.revoke_token(0)', 'RL404', null, 'An unknown token is refused');
 
 select * from finish();

@@ -5,7 +5,8 @@ select results_eq(
   $$ select * from queue.set_settings() $$,
   $$
     values ('lease', '00:01:00'), ('max_attempts', '5'), ('backoff_base', '00:00:02'),
-      ('backoff_cap', '01:00:00'), ('finished_retention', '7 days'), ('failed_retention', '30 days'),
+      ('backoff_cap', '01:00:00'), ('finished_retention', '7 days'),
+      ('failed_retention', '30 days'),
       ('events_retention', '30 days'), ('tick_interval', '00:00:05'), ('claim_floor', 'true')
   $$,
   'Without arguments it tells the settings, at first the defaults of the design'
@@ -34,8 +35,16 @@ select results_eq(
   'The audit says who, why and what'
 );
 select results_eq(
-  $$ select step, every from queue.steps where step in ('reap', 'prune', 'rotate_events') order by step $$,
-  $$ values ('prune', interval '1 min'), ('reap', interval '3 s'), ('rotate_events', interval '1 hour') $$,
+  $$
+    select step, every
+    from queue.steps
+    where step in ('reap', 'prune', 'rotate_events')
+    order by step
+  $$,
+  $$
+    values ('prune', interval '1 min'), ('reap', interval '3 s'),
+      ('rotate_events', interval '1 hour')
+  $$,
   'The tick interval is how often claims are reaped'
 );
 select results_eq(
@@ -93,7 +102,8 @@ select throws_ok(
   'lease "banana" cannot be read or is out of range', 'What cannot be read is named'
 );
 select throws_ok(
-  $$ select queue.set_settings('{"tick_interval": "61 s"}') $$, 'RL400', 'tick_interval 00:01:01 is out of range',
+  $$ select queue.set_settings('{"tick_interval": "61 s"}') $$, 'RL400',
+  'tick_interval 00:01:01 is out of range',
   'and what is out of bounds'
 );
 select is(

@@ -1,16 +1,24 @@
 begin;
 select no_plan();
 
--- Each function that makes a transition, called on a job in each status, and what comes of it: the one event it
--- writes, as '<event> -> <status>'; 'first answer' where it repeats one; 'nothing'; or an SQLSTATE.
-create temp table arrows (call text, queued text, running text, succeeded text, failed text, cancelled text);
+-- Each function that makes a transition, called on a job in each status, and what comes of it: the
+-- one event it writes, as '<event> -> <status>'; 'first answer' where it repeats one; 'nothing'; or
+-- an SQLSTATE.
+create temp table arrows (
+  call text, queued text, running text, succeeded text, failed text, cancelled text
+);
 insert into arrows
 values
   ('claim(''w'', array[QUEUE])', 'claimed -> running', 'nothing', 'nothing', 'nothing', 'nothing'),
   ('progress(ID, FENCE, 10)', 'nothing', 'progressed -> running', 'nothing', 'nothing', 'nothing'),
   ('complete(ID, FENCE)', 'RL409', 'succeeded -> succeeded', 'first answer', 'RL409', 'RL409'),
-  ('fail(ID, FENCE, ''E'')', 'RL409', 'retry_scheduled -> queued', 'RL409', 'first answer', 'RL409'),
-  ('fail(ID, FENCE, ''E'', fatal => true)', 'RL409', 'failed -> failed', 'RL409', 'first answer', 'RL409'),
+  (
+    'fail(ID, FENCE, ''E'')', 'RL409', 'retry_scheduled -> queued', 'RL409', 'first answer', 'RL409'
+  ),
+  (
+    'fail(ID, FENCE, ''E'', fatal => true)', 'RL409', 'failed -> failed', 'RL409', 'first answer',
+    'RL409'
+  ),
   ('snooze(ID, FENCE, ''1 s'')', 'RL409', 'snoozed -> queued', 'RL409', 'RL409', 'RL409'),
   ('release(ID, FENCE)', 'RL409', 'released -> queued', 'RL409', 'RL409', 'RL409'),
   ('accept_cancel(ID, FENCE)', 'RL409', 'cancelled -> cancelled', 'RL409', 'RL409', 'RL409'),
@@ -25,7 +33,9 @@ values
   ('settle(''[{"job_id": ID, "fence": FENCE, "outcome": "accept_cancel"}]'')',
     'nothing', 'cancelled -> cancelled', 'nothing', 'nothing', 'nothing'),
   ('reap()', 'nothing', 'lease_expired -> queued', 'nothing', 'nothing', 'nothing'),
-  ('cancel(ID)', 'cancelled -> cancelled', 'cancel_requested -> running', 'RL409', 'RL409', 'RL409'),
+  (
+    'cancel(ID)', 'cancelled -> cancelled', 'cancel_requested -> running', 'RL409', 'RL409', 'RL409'
+  ),
   ('retry(ID)', 'RL409', 'RL409', 'RL409', 'retried -> queued', 'retried -> queued'),
   ('run_now(ID)', 'made_due -> queued', 'RL409', 'RL409', 'RL409', 'RL409'),
   ('reprioritize(ID, 9)', 'reprioritized -> queued', 'RL409', 'RL409', 'RL409', 'RL409'),
@@ -41,7 +51,9 @@ declare
 begin
   -- run_now finds a job due later, reap a lease that is over, prune what is past its retention.
   if call like 'run_now%' and status = 'queued' then
-    update queue.jobs as job set available_at = clock_timestamp() + interval '1 hour' where job.id = v_id;
+    update queue.jobs as job
+    set available_at = clock_timestamp() + interval '1 hour'
+    where job.id = v_id;
   elsif call = 'reap()' then
     perform queue_tests.expire_lease(v_id) where status = 'running';
   elsif call = 'prune()' then
@@ -68,7 +80,10 @@ begin
     when v_state is not null and v_after = v_before then v_state
     when v_state is not null then v_state || ' and a change'
     when v_after = v_before
-      then case when call ~ '^(complete|fail|snooze|release|accept_cancel)' then 'first answer' else 'nothing' end
+      then case
+        when call ~ '^(complete|fail|snooze|release|accept_cancel)' then 'first answer'
+        else 'nothing'
+      end
     when jsonb_array_length(v_after -> 'events') = jsonb_array_length(v_before -> 'events')
       and v_after -> 'job' = 'null' then 'gone'
     when jsonb_array_length(v_after -> 'events') <> jsonb_array_length(v_before -> 'events') + 1
@@ -110,8 +125,10 @@ select is(
 )
 from (
   values
-    (1, 'complete(ID, 1)', 'succeeded', 'succeeded'), (2, 'fail(ID, 1, ''E'')', 'cancelled', 'cancelled'),
-    (3, 'snooze(ID, 1, ''1 s'')', 'cancelled', 'cancelled'), (4, 'release(ID, 1)', 'cancelled', 'cancelled'),
+    (1, 'complete(ID, 1)', 'succeeded', 'succeeded'),
+    (2, 'fail(ID, 1, ''E'')', 'cancelled', 'cancelled'),
+    (3, 'snooze(ID, 1, ''1 s'')', 'cancelled', 'cancelled'),
+    (4, 'release(ID, 1)', 'cancelled', 'cancelled'),
     (5, 'accept_cancel(ID, 1)', 'cancelled', 'cancelled'), (6, 'reap()', 'cancelled', 'cancelled'),
     (7, 'cancel(ID)', 'cancel_requested', 'running')
 ) as asked (number, call, event, status);
@@ -119,7 +136,8 @@ from (
 select queue_tests.run_one('last', max_attempts => 1);
 select queue_tests.run_one('timed', timeout => '1 min');
 select queue_tests.run_one('last-timed', max_attempts => 1, timeout => '1 min');
-select queue_tests.age(queue_tests.job_id(kind), '2 min') from unnest('{last,timed,last-timed}'::text[]) as kind;
+select queue_tests.age(queue_tests.job_id(kind), '2 min')
+from unnest('{last,timed,last-timed}'::text[]) as kind;
 select * from queue.reap();
 select is(
   queue_tests.last_event(queue_tests.job_id(kind)),

@@ -72,19 +72,26 @@ select is_empty(
 select is_empty(
   $$
     select signature from routine
-    where prosecdef and prosrc ~* '\mexecute\s+(format|''|v_)' and name not in ('rotate_events', 'bulk')
+    where prosecdef
+      and prosrc ~* '\mexecute\s+(format|''|v_)'
+      and name not in ('rotate_events', 'bulk')
   $$,
   'No SECURITY DEFINER function builds SQL from text, except where partitions are made'
 );
 select is_empty(
   $$
     select signature from routine
-    where prosrc ~ '\mnow\(\)|current_timestamp|transaction_timestamp|statement_timestamp' and name <> '_cron_jobs'
+    where prosrc ~ '\mnow\(\)|current_timestamp|transaction_timestamp|statement_timestamp'
+      and name <> '_cron_jobs'
   $$,
   'The time is the clock''s, not that of the transaction''s beginning'
 );
 select is_empty(
-  $$ select signature from routine where prosrc ~* '\mset\s+(local\s+)?search_path|session_replication_role' $$,
+  $$
+    select signature
+    from routine
+    where prosrc ~* '\mset\s+(local\s+)?search_path|session_replication_role'
+  $$,
   'No body changes what names mean'
 );
 select is_empty(
@@ -117,7 +124,8 @@ select is_empty(
     from pg_depend as dependency
       join pg_extension as extension on extension.oid = dependency.refobjid
       join pg_proc as proc on proc.oid = dependency.objid
-    where dependency.classid = 'pg_proc'::regclass and dependency.refclassid = 'pg_extension'::regclass
+    where dependency.classid = 'pg_proc'::regclass
+      and dependency.refclassid = 'pg_extension'::regclass
       and proc.pronamespace = 'queue'::regnamespace
   $$,
   'The schema needs no extension'

@@ -1,29 +1,45 @@
 begin;
 select no_plan();
 
--- A schema ahead of all others, with functions, operators, types and tables named like those that ours use (A37).
+-- A schema ahead of all others, with functions, operators, types and tables named like those that
+-- ours use (A37).
 create schema hostile;
 create function hostile.alarm() returns text language plpgsql as $$
 begin
   raise exception 'something of the caller''s was called' using errcode = 'XX999';
 end;
 $$;
-create function hostile.clock_timestamp() returns timestamptz language sql as $$ select hostile.alarm()::timestamptz $$;
-create function hostile.jsonb_typeof(jsonb) returns text language sql as $$ select hostile.alarm() $$;
-create function hostile.length(text) returns integer language sql as $$ select hostile.alarm()::integer $$;
-create function hostile.octet_length(text) returns integer language sql as $$ select hostile.alarm()::integer $$;
-create function hostile.format(text, variadic text[]) returns text language sql as $$ select hostile.alarm() $$;
-create function hostile.jsonb_build_object(variadic text[]) returns jsonb language sql as $$ select hostile.alarm()::jsonb $$;
-create function hostile.current_setting(text) returns text language sql as $$ select hostile.alarm() $$;
-create function hostile.current_setting(text, boolean) returns text language sql as $$ select hostile.alarm() $$;
-create function hostile.pg_current_xact_id() returns xid8 language sql as $$ select hostile.alarm()::xid8 $$;
-create function hostile.regexp_replace(text, text, text, text) returns text language sql as $$ select hostile.alarm() $$;
+create function hostile.clock_timestamp() returns timestamptz language sql
+  as $$ select hostile.alarm()::timestamptz $$;
+create function hostile.jsonb_typeof(jsonb) returns text language sql
+  as $$ select hostile.alarm() $$;
+create function hostile.length(text) returns integer language sql
+  as $$ select hostile.alarm()::integer $$;
+create function hostile.octet_length(text) returns integer language sql
+  as $$ select hostile.alarm()::integer $$;
+create function hostile.format(text, variadic text[]) returns text language sql
+  as $$ select hostile.alarm() $$;
+create function hostile.jsonb_build_object(variadic text[]) returns jsonb language sql
+  as $$ select hostile.alarm()::jsonb $$;
+create function hostile.current_setting(text) returns text language sql
+  as $$ select hostile.alarm() $$;
+create function hostile.current_setting(text, boolean) returns text language sql
+  as $$ select hostile.alarm() $$;
+create function hostile.pg_current_xact_id() returns xid8 language sql
+  as $$ select hostile.alarm()::xid8 $$;
+create function hostile.regexp_replace(text, text, text, text) returns text language sql
+  as $$ select hostile.alarm() $$;
 create function hostile.md5(text) returns text language sql as $$ select hostile.alarm() $$;
-create function hostile.unnest(bigint[], integer[]) returns setof bigint language sql as $$ select hostile.alarm()::bigint $$;
-create function hostile.equal(text, text) returns boolean language sql as $$ select hostile.alarm()::boolean $$;
-create function hostile.equal(bigint, bigint) returns boolean language sql as $$ select hostile.alarm()::boolean $$;
-create function hostile.equal(integer, integer) returns boolean language sql as $$ select hostile.alarm()::boolean $$;
-create function hostile.less(timestamptz, timestamptz) returns boolean language sql as $$ select hostile.alarm()::boolean $$;
+create function hostile.unnest(bigint[], integer[]) returns setof bigint language sql
+  as $$ select hostile.alarm()::bigint $$;
+create function hostile.equal(text, text) returns boolean language sql
+  as $$ select hostile.alarm()::boolean $$;
+create function hostile.equal(bigint, bigint) returns boolean language sql
+  as $$ select hostile.alarm()::boolean $$;
+create function hostile.equal(integer, integer) returns boolean language sql
+  as $$ select hostile.alarm()::boolean $$;
+create function hostile.less(timestamptz, timestamptz) returns boolean language sql
+  as $$ select hostile.alarm()::boolean $$;
 create operator hostile.= (leftarg = text, rightarg = text, function = hostile.equal);
 create operator hostile.= (leftarg = bigint, rightarg = bigint, function = hostile.equal);
 create operator hostile.= (leftarg = integer, rightarg = integer, function = hostile.equal);
@@ -37,7 +53,8 @@ create temp table settings (lease text);
 create temp table job_events (id integer);
 grant usage on schema hostile to public;
 
--- The life of a few jobs. Its own text names all it uses, so that what goes wrong goes wrong in ours.
+-- The life of a few jobs. Its own text names all it uses, so that what goes wrong goes wrong in
+-- ours.
 create function pg_temp.life() returns table (step text, answer text) language plpgsql as $$
 declare
   v_id bigint;
@@ -46,7 +63,8 @@ begin
   step := 'enqueue';
   select created into answer
   from queue.enqueue(
-    'a', '{"n": 1}', 'q', 9, delay => '-1 second', max_attempts => 3, lease => '90 seconds', timeout => '1 hour',
+    'a', '{"n": 1}', 'q', 9, delay => '-1 second', max_attempts => 3, lease => '90 seconds',
+    timeout => '1 hour',
     idempotency_key => 'k', headers => '{"h": 1}'
   );
   return next;
@@ -70,7 +88,8 @@ begin
   return next;
 
   step := 'claim';
-  select job_id, fence, pg_catalog.concat_ws(' ', kind, attempt, lease operator(pg_catalog.=) '90 s')
+  select
+    job_id, fence, pg_catalog.concat_ws(' ', kind, attempt, lease operator(pg_catalog.=) '90 s')
   into v_id, v_fence, answer
   from queue.claim('w', '{q}');
   return next;
@@ -106,7 +125,8 @@ begin
             )
           when kind operator(pg_catalog.=) 'b'
             then pg_catalog.json_build_object(
-              'job_id', job_id, 'fence', fence, 'outcome', 'fail', 'error_type', 'E', 'retry_in', '1 minute'
+              'job_id', job_id, 'fence', fence, 'outcome', 'fail', 'error_type', 'E', 'retry_in',
+              '1 minute'
             )
           else pg_catalog.json_build_object(
             'job_id', job_id, 'fence', fence, 'outcome', 'snooze', 'delay', '1 day 01:00:00'
@@ -119,11 +139,15 @@ begin
   return next;
 
   step := 'pause';
-  select paused_at is not null into answer from queue.pause('q', 'lunch', pg_catalog.now() operator(pg_catalog.+) '1 hour');
+  select paused_at is not null into answer from queue.pause(
+    'q', 'lunch', pg_catalog.now() operator(pg_catalog.+) '1 hour'
+  );
   return next;
 
   step := 'next_due of a paused queue';
-  answer := pg_catalog.round((pg_catalog.date_part('epoch', queue.next_due('{q}')) operator(pg_catalog./) 60)::numeric);
+  answer := pg_catalog.round(
+    (pg_catalog.date_part('epoch', queue.next_due('{q}')) operator(pg_catalog./) 60)::numeric
+  );
   return next;
 
   step := 'resume';
@@ -144,7 +168,8 @@ create function pg_temp.remember(which text) returns void language sql as $$
   insert into histories
   select
     remember.which, item.kind, item.event, item.to_status,
-    date_trunc('minute', (item.detail ->> 'available_at')::timestamptz - item.at), item.elapsed < '1 min',
+    date_trunc('minute', (item.detail ->> 'available_at')::timestamptz - item.at),
+    item.elapsed < '1 min',
     item.detail - 'available_at'
   from queue.job_events as item
   order by item.id;
@@ -183,12 +208,16 @@ select is(
 )
 from lives as usual where usual.which = 'usual';
 select results_eq(
-  $$ select kind, event, to_status, due_in, elapsed, detail from histories where which = 'hostile' $$,
+  $$
+    select kind, event, to_status, due_in, elapsed, detail from histories where which = 'hostile'
+  $$,
   $$ select kind, event, to_status, due_in, elapsed, detail from histories where which = 'usual' $$,
   'The history is the same to the letter'
 );
 select results_eq(
-  $$ select count(*)::integer, count(distinct event)::integer from histories where which = 'usual' $$,
+  $$
+    select count(*)::integer, count(distinct event)::integer from histories where which = 'usual'
+  $$,
   $$ values (13, 6) $$,
   'And there is one'
 );

@@ -4,7 +4,8 @@ select no_plan();
 select ok(
   (
     select bool_and(
-      delay between interval '0.75 s' * least(3600, 2 ^ attempt) and interval '1.25 s' * least(3600, 2 ^ attempt)
+      delay between interval '0.75 s' * least(3600, 2 ^ attempt)
+        and interval '1.25 s' * least(3600, 2 ^ attempt)
     )
     from generate_series(1, 30) as attempt,
       generate_series(1, 50) as job,

@@ -13,9 +13,15 @@ select ok(pg_temp.is_fine(jobs::jsonb), rule)
 from (
   values
     ('[]', 'No jobs are fine'),
-    ('[{"kind": "a"}, {"kind": "b", "queue": "q", "priority": 0, "idempotency_key": "k"}]', 'Plain jobs are'),
-    ('[{"kind": "a", "delay": "1 s", "headers": {}}, {"kind": "a", "available_at": "2027-01-01T00:00:00Z"}]',
-      'Less plain ones too')
+    (
+      '[{"kind": "a"}, {"kind": "b", "queue": "q", "priority": 0, "idempotency_key": "k"}]',
+      'Plain jobs are'
+    ),
+    (
+      '[{"kind": "a", "delay": "1 s", "headers": {}},
+        {"kind": "a", "available_at": "2027-01-01T00:00:00Z"}]',
+      'Less plain ones too'
+    )
 ) as fine (jobs, rule);
 select ok(not pg_temp.is_fine(jobs::jsonb), rule)
 from (

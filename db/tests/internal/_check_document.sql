@@ -2,7 +2,8 @@ begin;
 select no_plan();
 
 select lives_ok(
-  $$ select queue._check_document('headers', to_jsonb(repeat('x', 16382)), 16384) $$, 'Exactly the most is taken'
+  $$ select queue._check_document('headers', to_jsonb(repeat('x', 16382)), 16384) $$,
+  'Exactly the most is taken'
 );
 select throws_ok(
   $$ select queue._check_document('headers', to_jsonb(repeat('x', 16383)), 16384) $$,
@@ -12,13 +13,18 @@ select throws_ok(
   $$ select queue._check_document('headers', to_jsonb(repeat('é', 8192)), 16384) $$,
   'RL413', null, 'Bytes count, not characters'
 );
-select lives_ok($$ select queue._check_document('headers', null, 16384) $$, 'Null is no document and passes');
-select throws_ok(
-  $$ select queue._check_document('payload', '1e309', 16384) $$,
-  'RL400', 'payload holds a number beyond the range of a double', 'What no client could read is RL400'
+select lives_ok(
+  $$ select queue._check_document('headers', null, 16384) $$, 'Null is no document and passes'
 );
 select throws_ok(
-  $$ select queue._check_document('payload', (repeat('[', 102) || repeat(']', 102))::jsonb, 16384) $$,
+  $$ select queue._check_document('payload', '1e309', 16384) $$,
+  'RL400', 'payload holds a number beyond the range of a double',
+  'What no client could read is RL400'
+);
+select throws_ok(
+  $$
+    select queue._check_document('payload', (repeat('[', 102) || repeat(']', 102))::jsonb, 16384)
+  $$,
   'RL400', 'payload is nested deeper than 100 levels', 'The message says why'
 );
 

@@ -1,9 +1,12 @@
 begin;
 select no_plan();
 
--- What enqueue and enqueue_many refuse is tested with them; here is what only the check itself can be asked.
+-- What enqueue and enqueue_many refuse is tested with them; here is what only the check itself can
+-- be asked.
 select lives_ok(
-  $$ select queue._check_job('a', null, null, null, null, null, null, null, null, null, null, now()) $$,
+  $$
+    select queue._check_job('a', null, null, null, null, null, null, null, null, null, null, now())
+  $$,
   'Null is fine for all but the kind'
 );
 select lives_ok(
@@ -31,14 +34,33 @@ from (
   values
     ($$'A', '{}', 'q', 5, null, null, 1, null, null, null, '{}'$$, 'kind ''A'' is not a name'),
     ($$'a', '{}', 'Q', 5, null, null, 1, null, null, null, '{}'$$, 'queue ''Q'' is not a name'),
-    ($$'a', '1e400', 'q', 5, null, null, 1, null, null, null, '{}'$$, 'payload holds a number beyond%'),
+    (
+      $$'a', '1e400', 'q', 5, null, null, 1, null, null, null, '{}'$$,
+      'payload holds a number beyond%'
+    ),
     ($$'a', '{}', 'q', 12, null, null, 1, null, null, null, '{}'$$, 'priority 12 is out of range'),
-    ($$'a', '{}', 'q', 5, 'infinity', null, 1, null, null, null, '{}'$$, 'available_at infinity is out of range'),
-    ($$'a', '{}', 'q', 5, null, '20 years', 1, null, null, null, '{}'$$, 'delay 20 years is out of range'),
-    ($$'a', '{}', 'q', 5, null, null, 0, null, null, null, '{}'$$, 'max_attempts 0 is out of range'),
-    ($$'a', '{}', 'q', 5, null, null, 1, '2 days', null, null, '{}'$$, 'lease 2 days is out of range'),
-    ($$'a', '{}', 'q', 5, null, null, 1, null, '8 days', null, '{}'$$, 'timeout 8 days is out of range'),
-    ($$'a', '{}', 'q', 5, null, null, 1, null, null, '', '{}'$$, 'idempotency_key has 0 characters'),
+    (
+      $$'a', '{}', 'q', 5, 'infinity', null, 1, null, null, null, '{}'$$,
+      'available_at infinity is out of range'
+    ),
+    (
+      $$'a', '{}', 'q', 5, null, '20 years', 1, null, null, null, '{}'$$,
+      'delay 20 years is out of range'
+    ),
+    (
+      $$'a', '{}', 'q', 5, null, null, 0, null, null, null, '{}'$$, 'max_attempts 0 is out of range'
+    ),
+    (
+      $$'a', '{}', 'q', 5, null, null, 1, '2 days', null, null, '{}'$$,
+      'lease 2 days is out of range'
+    ),
+    (
+      $$'a', '{}', 'q', 5, null, null, 1, null, '8 days', null, '{}'$$,
+      'timeout 8 days is out of range'
+    ),
+    (
+      $$'a', '{}', 'q', 5, null, null, 1, null, null, '', '{}'$$, 'idempotency_key has 0 characters'
+    ),
     ($$'a', '{}', 'q', 5, null, null, 1, null, null, null, '7'$$, 'headers is a JSON number')
 ) as wrong (args, message);
 

@@ -1,7 +1,9 @@
 begin;
 select no_plan();
 
-select lives_ok(format('select queue._check_name(%L, %L)', 'queue', name), format('%s is a name', left(name, 20)))
+select lives_ok(
+  format('select queue._check_name(%L, %L)', 'queue', name), format('%s is a name', left(name, 20))
+)
 from unnest(array['a', '0', 'a.b_c:d-e', repeat('z', 63)]) as name;
 select throws_ok(
   format('select queue._check_name(%L, %L)', 'queue', name), 'RL400', null,
@@ -9,7 +11,8 @@ select throws_ok(
 )
 from unnest(
   array[
-    null, '', 'A', 'a b', '_a', '-a', '.a', ':a', 'a/b', 'é', E'a\n', E'\na', 'a''b', 'a%', 'ａ', 'a٣',
+    null, '', 'A', 'a b', '_a', '-a', '.a', ':a', 'a/b', 'é', E'a\n', E'\na', 'a''b', 'a%', 'ａ',
+    'a٣',
     repeat('z', 64), repeat('z', 1000000)
   ]
 ) as name;

@@ -17,7 +17,10 @@ from (
     ('"\\u0000"', '"\\u0000"', 'A backslash that is itself escaped starts no escape'),
     ('"\\\u0000"', '"\\\ufffd"', 'The one after it does'),
     ('"\\\\u0000 \\ud800"', '"\\\\u0000 \\ud800"', 'Pairs of backslashes are text'),
-    ('"\\uPAIRd83dde00 \u0000"', '"\\uPAIRd83dde00 \ufffd"', 'Nothing that a text may say is taken for an escape'),
+    (
+      '"\\uPAIRd83dde00 \u0000"', '"\\uPAIRd83dde00 \ufffd"',
+      'Nothing that a text may say is taken for an escape'
+    ),
     ('"\u00000"', '"\ufffd0"', 'An escape has four digits'),
     ('"\u000a \uabcd \ue000 \uffff"', '"\u000a \uabcd \ue000 \uffff"', 'Other escapes stay')
 ) as asked (given, expected, rule);

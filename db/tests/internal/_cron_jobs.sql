@@ -2,11 +2,15 @@ begin;
 select no_plan();
 
 select is(
-  (select schedule || ': ' || command from queue._cron_jobs(version) where job = 'rowlock tick'), want, rule
+  (select schedule || ': ' || command from queue._cron_jobs(version) where job = 'rowlock tick'),
+  want, rule
 )
 from (
   values
-    ('1.4', '* * * * *: call queue.tick_loop(58)', 'Before 1.5 pg_cron knows minutes only: a procedure fills each'),
+    (
+      '1.4', '* * * * *: call queue.tick_loop(58)',
+      'Before 1.5 pg_cron knows minutes only: a procedure fills each'
+    ),
     ('1.0', '* * * * *: call queue.tick_loop(58)', 'The first version, too'),
     ('1.4-1', '* * * * *: call queue.tick_loop(58)', 'Debian writes versions like that'),
     ('1.5', '5 seconds: call queue.tick_loop(4)', 'From 1.5 on it knows seconds'),

@@ -31,7 +31,9 @@ select ok(
     select bool_and(octet_length(queue._cut(text, bytes)) > bytes - 4)
     from generate_series(10, 60) as bytes,
       unnest(
-        array[repeat('a', 100), repeat('é', 100), repeat('😀', 100), repeat('a', 50) || repeat('😀', 50)]
+        array[
+          repeat('a', 100), repeat('é', 100), repeat('😀', 100), repeat('a', 50) || repeat('😀', 50)
+        ]
       ) as text
   ),
   'None is shorter than it must be'

@@ -18,7 +18,9 @@ select results_eq(
 );
 set local timezone = 'UTC';
 select is_empty(
-  $$ select from days where name <> 'job_events_' || to_char(ends_at - interval '1 day', 'YYYYMMDD') $$,
+  $$
+    select from days where name <> 'job_events_' || to_char(ends_at - interval '1 day', 'YYYYMMDD')
+  $$,
   'A day is named by its date in UTC'
 );
 create table queue.job_events_20200101 ();

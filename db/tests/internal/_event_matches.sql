@@ -12,7 +12,10 @@ select is(
 from (
   values
     ('{}', true, 'An empty filter matches everything'),
-    ('{"event": "claimed", "queue": "k", "kind": "k", "worker": "tester"}', true, 'All that is named must match'),
+    (
+      '{"event": "claimed", "queue": "k", "kind": "k", "worker": "tester"}', true,
+      'All that is named must match'
+    ),
     ('{"event": "enqueued"}', false, 'the event'), ('{"queue": "K"}', false, 'the queue'),
     ('{"kind": "l"}', false, 'the kind'), ('{"worker": "test"}', false, 'the worker'),
     ('{"actor": "nobody"}', false, 'and who acted'),

@@ -1,10 +1,12 @@
 begin;
 select no_plan();
 
-select queue_tests.one_in(status) from unnest('{queued,running,succeeded,failed,cancelled}'::text[]) as status;
+select queue_tests.one_in(status)
+from unnest('{queued,running,succeeded,failed,cancelled}'::text[]) as status;
 select queue_tests.run_one('gone') from generate_series(1, 3);
 select queue_tests.expire_lease(id) from queue.jobs where kind = 'gone';
-create temp table gone as select id, row_number() over (order by id) as place from queue.jobs where kind = 'gone';
+create temp table gone as
+select id, row_number() over (order by id) as place from queue.jobs where kind = 'gone';
 
 select results_eq(
   $$ select expired.id from queue._expired(clock_timestamp(), 10) as expired order by 1 $$,
@@ -26,11 +28,13 @@ select results_eq(
   'What was set aside is passed by'
 );
 select is_empty(
-  $$ select from queue._expired(clock_timestamp() - interval '2 seconds', 10) $$, 'The instant decides'
+  $$ select from queue._expired(clock_timestamp() - interval '2 seconds', 10) $$,
+  'The instant decides'
 );
 select results_eq(
   $$
-    select count(*) from gone, queue._expired((select lease_expires_at from queue.jobs where id = gone.id), 10) as e
+    select count(*)
+    from gone, queue._expired((select lease_expires_at from queue.jobs where id = gone.id), 10) as e
     where e.id = gone.id and gone.place = 2
   $$,
   $$ values (1::bigint) $$,

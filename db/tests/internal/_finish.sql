@@ -1,7 +1,9 @@
 begin;
 select no_plan();
 
-create function pg_temp.finish(kind text, status text, event text, at timestamptz, verb text default null)
+create function pg_temp.finish(
+  kind text, status text, event text, at timestamptz, verb text default null
+)
 returns text
 language sql
 as $$
@@ -17,7 +19,9 @@ select is(
 );
 select results_eq(
   $$
-    select status, finished_at, attempt, fence, settled_fence, settled_as, progress::integer, progress_message,
+    select
+      status, finished_at, attempt, fence, settled_fence, settled_as, progress::integer,
+      progress_message,
       num_nulls(worker, lease_expires_at, deadline_at)
     from queue_tests.jobs where kind = 'held'
   $$,
@@ -42,7 +46,11 @@ select results_eq(
 select queue_tests.enqueue_one('waiting', 'waiting');
 select pg_temp.finish('waiting', 'cancelled', 'cancelled', now());
 select results_eq(
-  $$ select status, attempt, settled_fence, settled_as, finished_at from queue_tests.jobs where kind = 'waiting' $$,
+  $$
+    select status, attempt, settled_fence, settled_as, finished_at
+    from queue_tests.jobs
+    where kind = 'waiting'
+  $$,
   $$ values ('cancelled', 0, null::integer, null::text, now()) $$,
   'A job that nobody held has no answer to remember'
 );

@@ -14,16 +14,20 @@ create temp table answers (fence integer, status text, attempt integer, availabl
 -- One job through every answer that leaves it alive, then its end, then a retry.
 select queue_tests.enqueue_one('busy', max_attempts => 3);
 select queue_tests.claim_one();
-insert into answers select 1, status, attempt, available_at from queue.snooze(queue_tests.job_id('busy'), 1, '0');
+insert into answers select 1, status, attempt, available_at
+from queue.snooze(queue_tests.job_id('busy'), 1, '0');
 select queue_tests.claim_one();
-insert into answers select 2, status, attempt, available_at from queue.release(queue_tests.job_id('busy'), 2);
+insert into answers select 2, status, attempt, available_at
+from queue.release(queue_tests.job_id('busy'), 2);
 select queue_tests.claim_one();
 select queue.progress(queue_tests.job_id('busy'), 3, 10);
 insert into answers
-select 3, status, attempt, available_at from queue.fail(queue_tests.job_id('busy'), 3, 'E', retry_in => '0');
+select 3, status, attempt, available_at
+from queue.fail(queue_tests.job_id('busy'), 3, 'E', retry_in => '0');
 select queue_tests.claim_one();
 insert into answers
-select 4, status, attempt, available_at from queue.fail(queue_tests.job_id('busy'), 4, 'E', fatal => true);
+select 4, status, attempt, available_at
+from queue.fail(queue_tests.job_id('busy'), 4, 'E', fatal => true);
 select queue.retry(queue_tests.job_id('busy'), delay => '2 days');
 select queue.reprioritize(queue_tests.job_id('busy'), 9);
 
@@ -49,7 +53,8 @@ select results_eq(
 set local timezone = 'America/New_York';
 select queue_tests.run_one('old', max_attempts => 1);
 update queue.job_events
-set at = '2024-03-10 12:00:00-04', elapsed = timestamptz '2024-03-10 12:00:00-04' - timestamptz '2024-03-08 12:00:00-05'
+set at = '2024-03-10 12:00:00-04',
+    elapsed = timestamptz '2024-03-10 12:00:00-04' - timestamptz '2024-03-08 12:00:00-05'
 where job_id = queue_tests.job_id('old') and event = 'claimed';
 select queue.fail(queue_tests.job_id('old'), 1, 'E');
 select is(

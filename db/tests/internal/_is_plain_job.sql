@@ -6,8 +6,12 @@ select given.plain, given.what, job.*
 from (
   values
     (true, 'a kind alone', '{"kind": "a"}'),
-    (true, 'all that is plain', '{"kind": "a", "payload": {"n": 1}, "queue": "q", "priority": 9, "idempotency_key": "k",
-      "headers": {}}'),
+    (
+      true,
+      'all that is plain',
+      '{"kind": "a", "payload": {"n": 1}, "queue": "q", "priority": 9, "idempotency_key": "k",
+        "headers": {}}'
+    ),
     (true, 'the longest names', format('{"kind": "%s", "queue": "%1$s"}', repeat('a', 63))),
     (true, 'the longest key', format('{"kind": "a", "idempotency_key": "%s"}', repeat('k', 255))),
     (true, 'a document of 200 bytes', format('{"kind": "a", "payload": "%s"}', repeat('x', 198))),
@@ -37,7 +41,8 @@ from (
 select is(
   coalesce(
     queue._is_plain_job(
-      kind, payload, queue, priority, available_at, delay, max_attempts, lease, timeout, idempotency_key,
+      kind, payload, queue, priority, available_at, delay, max_attempts, lease, timeout,
+      idempotency_key,
       headers
     ),
     false
@@ -49,7 +54,8 @@ from jobs;
 select lives_ok(
   format(
     'select queue._check_job(%L, %L, %L, %L, null, null, null, null, null, %L, %L, now())',
-    kind, coalesce(payload, '{}'), coalesce(queue, 'default'), priority, idempotency_key, coalesce(headers, '{}')
+    kind, coalesce(payload, '{}'), coalesce(queue, 'default'), priority, idempotency_key,
+    coalesce(headers, '{}')
   ),
   'What is plain passes the closer look too: ' || what
 )
@@ -62,7 +68,8 @@ begin
   for v_line in
     explain (verbose)
     select queue._is_plain_job(
-      kind, payload, queue, priority, available_at, delay, max_attempts, lease, timeout, idempotency_key, headers
+      kind, payload, queue, priority, available_at, delay, max_attempts, lease, timeout,
+      idempotency_key, headers
     )
     from jobs
   loop
@@ -70,7 +77,9 @@ begin
   end loop;
   return v_plan;
 end $$;
-select unalike(pg_temp.plan(), '%_is_plain_job%', 'It is put into the caller''s expression, not called');
+select unalike(
+  pg_temp.plan(), '%_is_plain_job%', 'It is put into the caller''s expression, not called'
+);
 
 select * from finish();
 rollback;

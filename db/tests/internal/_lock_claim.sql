@@ -21,7 +21,8 @@ select is(
   'Who settled a claim by this verb gets the row as it is now'
 );
 select throws_ok(
-  format('select queue._lock_claim(queue_tests.job_id(%L), %s, %L)', kind, fence, verb), 'RL409', null, rule
+  format('select queue._lock_claim(queue_tests.job_id(%L), %s, %L)', kind, fence, verb), 'RL409',
+  null, rule
 )
 from (
   values
@@ -38,14 +39,19 @@ select throws_ok(
   format('job %s is not held under fence 7', queue_tests.job_id('held')),
   'The message names job and fence'
 );
-select throws_ok($$ select queue._lock_claim(-1, 1, 'complete') $$, 'RL404', 'there is no job -1', 'An unknown job is RL404');
 select throws_ok(
-  $$ select queue._lock_claim(null, 1, 'complete') $$, 'RL404', 'there is no job null', 'So is none at all'
+  $$ select queue._lock_claim(-1, 1, 'complete') $$, 'RL404', 'there is no job -1',
+  'An unknown job is RL404'
+);
+select throws_ok(
+  $$ select queue._lock_claim(null, 1, 'complete') $$, 'RL404', 'there is no job null',
+  'So is none at all'
 );
 
 set transaction read only;
 select throws_ok(
-  $$ select queue._lock_claim(1, 1, 'complete') $$, 'RL503', null, 'A read-only transaction is told RL503'
+  $$ select queue._lock_claim(1, 1, 'complete') $$, 'RL503', null,
+  'A read-only transaction is told RL503'
 );
 
 select * from finish();

@@ -9,19 +9,23 @@ select is(
 )
 from jobs;
 select throws_ok(
-  format('select queue._lock_job(%s, %L, %L)', job_id, 'poke', '{nothing}'), 'RL409', 'job ' || job_id || ' is ' || status,
+  format('select queue._lock_job(%s, %L, %L)', job_id, 'poke', '{nothing}'), 'RL409',
+  'job ' || job_id || ' is ' || status,
   'RL409 says what it is: ' || status
 )
 from jobs;
 select throws_ok(
-  $$ select queue._lock_job(-1, 'poke', '{queued}') $$, 'RL404', 'there is no job -1', 'A job that is not there is RL404'
+  $$ select queue._lock_job(-1, 'poke', '{queued}') $$, 'RL404', 'there is no job -1',
+  'A job that is not there is RL404'
 );
 select throws_ok(
-  $$ select queue._lock_job(null, 'poke', '{queued}') $$, 'RL404', 'there is no job null', 'and so is none'
+  $$ select queue._lock_job(null, 'poke', '{queued}') $$, 'RL404', 'there is no job null',
+  'and so is none'
 );
 set local transaction read only;
 select throws_ok(
-  $$ select queue._lock_job(-1, 'poke', '{queued}') $$, 'RL503', null, 'What can only read is told first'
+  $$ select queue._lock_job(-1, 'poke', '{queued}') $$, 'RL503', null,
+  'What can only read is told first'
 );
 
 select * from finish();

@@ -4,7 +4,9 @@ select no_plan();
 create function pg_temp.micros(instant timestamptz) returns bigint language sql as $$
   select (extract(epoch from instant) * 1000000)::bigint;
 $$;
-create function pg_temp.raised(safe timestamptz, floors bigint[] default array_fill(0::bigint, '{10}'))
+create function pg_temp.raised(
+  safe timestamptz, floors bigint[] default array_fill(0::bigint, '{10}')
+)
 returns bigint[]
 language sql
 as $$
@@ -25,11 +27,13 @@ values
 select is(
   pg_temp.raised(now()),
   array[
-    pg_temp.micros(now() - interval '1 h'), pg_temp.micros(now()), pg_temp.micros(now()), pg_temp.micros(now()),
-    pg_temp.micros(now()), pg_temp.micros(now() - interval '3 h'), pg_temp.micros(now()), pg_temp.micros(now()),
+    pg_temp.micros(now() - interval '1 h'), pg_temp.micros(now()), pg_temp.micros(now()),
+    pg_temp.micros(now()),
+    pg_temp.micros(now()), pg_temp.micros(now() - interval '3 h'), pg_temp.micros(now()),
+    pg_temp.micros(now()),
     pg_temp.micros(now()), pg_temp.micros(now())
   ],
-  'Else to its first queued job, where that is due before; jobs of other queues and later ones do not matter'
+  'Else to its first queued job, where that is due before; others do not matter'
 );
 select is(
   (pg_temp.raised(now() - interval '4 h'))[6],

@@ -6,7 +6,8 @@ set local rowlock.actor = 'alice';
 select queue._record_action('resume', null, repeat('x', 2000), '{"until": null}');
 select results_eq(
   $$
-    select action, queue, actor = session_user, session_user_name = session_user, length(reason), detail,
+    select
+      action, queue, actor = session_user, session_user_name = session_user, length(reason), detail,
       at between now() and clock_timestamp()
     from queue.audit order by id
   $$,
@@ -14,9 +15,11 @@ select results_eq(
     values ('pause', 'q', true, true, 3, '{"a": 1}'::jsonb, true),
       ('resume', null, false, true, 1000, null, true)
   $$,
-  'What was done, to which queue, who acts and who is signed in, why (cut), and what about it; nulls leave no trace'
+  'What was done, to which queue, by whom, signed in as whom, why (cut), what; nulls leave no trace'
 );
-select is((select actor from queue.audit where action = 'resume'), 'alice', 'The actor is the one claimed');
+select is(
+  (select actor from queue.audit where action = 'resume'), 'alice', 'The actor is the one claimed'
+);
 
 select * from finish();
 rollback;

@@ -45,7 +45,9 @@ select is(pg_temp.record(null), null, 'An empty one claims nothing');
 
 select results_eq(
   $$
-    select item.job_id, item.queue, item.kind, item.event, item.from_status, item.to_status, item.attempt, item.fence,
+    select
+      item.job_id, item.queue, item.kind, item.event, item.from_status, item.to_status,
+      item.attempt, item.fence,
       item.worker, item.xid = pg_current_xact_id(), item.elapsed
     from queue_tests.job_events as item order by item.id desc limit 1
   $$,
@@ -64,7 +66,8 @@ select is(
   1,
   'It lies in the partition of its day'
 );
-select queue._record_event(job, 'progressed', 'running', timestamptz '2001-01-01Z') from queue.jobs as job;
+select queue._record_event(job, 'progressed', 'running', timestamptz '2001-01-01Z')
+from queue.jobs as job;
 select is(
   (select item.tableoid::regclass::text from queue.job_events as item order by item.at limit 1),
   'queue.job_events_default',

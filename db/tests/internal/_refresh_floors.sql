@@ -1,15 +1,20 @@
--- Floors rise between transactions, so each look has one of its own, before the plan; none writes anything. What others
--- do on the server decides whether a tick is safe at once, so either will do; whether writers before an earlier tick
--- have ended is told by its transaction id, which is set here to one long ended (3) or far ahead.
+-- Floors rise between transactions, so each look has one of its own, before the plan; none writes
+-- anything. What others do on the server decides whether a tick is safe at once, so either will do;
+-- whether writers before an earlier tick have ended is told by its transaction id, which is set
+-- here to one long ended (3) or far ahead.
 begin;
 create function pg_temp.put(changes jsonb) returns void language sql as $$
   select set_config(
     'rowlock.floors',
     jsonb_strip_nulls(
-      coalesce(nullif(current_setting('rowlock.floors', true), '')::jsonb, '{}') || (changes - 'xid')
+      coalesce(
+        nullif(current_setting('rowlock.floors', true), '')::jsonb, '{}'
+      ) || (changes - 'xid')
       || case
         when changes ? 'xid' then jsonb_build_object(
-          'tick', current_setting('rowlock.floors')::jsonb -> 'tick' || jsonb_build_object('xid', changes ->> 'xid')
+          'tick',
+          current_setting('rowlock.floors')::jsonb -> 'tick'
+            || jsonb_build_object('xid', changes ->> 'xid')
         )
         else '{}'
       end
@@ -82,16 +87,20 @@ $$;
 
 -- The clock that is safe: of the tick named, or of the one that the look itself made.
 create function pg_temp.is_safe(name text, tick text) returns boolean language sql as $$
-  select pg_temp.of(name) -> 'safe' in (pg_temp.of(tick) #> '{tick,at}', pg_temp.of(name) #> '{tick,at}');
+  select pg_temp.of(name) -> 'safe' in (
+    pg_temp.of(tick) #> '{tick,at}', pg_temp.of(name) #> '{tick,at}'
+  );
 $$;
 
 select ok(pg_temp.of('first') ?& '{tick,at,next,recheck}', 'A new session begins with a tick');
 select is(
-  coalesce(pg_temp.of('first') -> 'safe', pg_temp.of('first') #> '{tick,at}'), pg_temp.of('first') #> '{tick,at}',
+  coalesce(pg_temp.of('first') -> 'safe', pg_temp.of('first') #> '{tick,at}'),
+  pg_temp.of('first') #> '{tick,at}',
   'It is safe at once, or not yet'
 );
 select is(
-  pg_temp.of('first') ? 'safe', pg_temp.of('first') -> 'queues' ? 'a', 'A session has floors when a tick is safe'
+  pg_temp.of('first') ? 'safe', pg_temp.of('first') -> 'queues' ? 'a',
+  'A session has floors when a tick is safe'
 );
 select is(
   pg_temp.of('behind_a_writer') - 'at' - 'next',
@@ -100,7 +109,9 @@ select is(
   ) - 'safe' - 'at' - 'next',
   'It is not while a writer from before the tick may be at work'
 );
-select ok(pg_temp.is_safe('second', 'first'), 'When every such writer has ended the tick''s clock is safe');
+select ok(
+  pg_temp.is_safe('second', 'first'), 'When every such writer has ended the tick''s clock is safe'
+);
 select ok(
   (pg_temp.of('second') #>> '{tick,at}')::bigint > (pg_temp.of('first') #>> '{tick,at}')::bigint,
   'And the next tick begins, later'
@@ -135,13 +146,16 @@ select results_eq(
 -- This transaction has a transaction id by now: its own jobs may be dated before a tick.
 select pg_temp.put(pg_temp.of('second') || '{"xid": "3", "next": 0}');
 select is(
-  queue._refresh_floors('{a}'), pg_temp.of('answer'), 'A transaction that has written uses the floors it has'
+  queue._refresh_floors('{a}'), pg_temp.of('answer'),
+  'A transaction that has written uses the floors it has'
 );
 select is(
   current_setting('rowlock.floors')::jsonb #>> '{tick,xid}', '3', 'And does not tick'
 );
 select pg_temp.put('{"at": 4102444800000000}');
-select is(queue._refresh_floors('{a}'), null, 'On a clock that stepped back the floors are forgotten');
+select is(
+  queue._refresh_floors('{a}'), null, 'On a clock that stepped back the floors are forgotten'
+);
 
 select * from finish();
 rollback;

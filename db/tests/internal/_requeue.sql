@@ -1,7 +1,9 @@
 begin;
 select no_plan();
 
-create function pg_temp.requeue(kind text, event text, at timestamptz, due timestamptz, verb text default null)
+create function pg_temp.requeue(
+  kind text, event text, at timestamptz, due timestamptz, verb text default null
+)
 returns queue.jobs
 language sql
 as $$
@@ -11,7 +13,11 @@ $$;
 
 select queue_tests.run_one('held', timeout => '1 h');
 select results_eq(
-  $$ select (pg_temp.requeue('held', 'released', now(), now() + interval '1 h', 'release')).available_at $$,
+  $$
+    select (
+      pg_temp.requeue('held', 'released', now(), now() + interval '1 h', 'release')
+    ).available_at
+  $$,
   $$ values (now() + interval '1 h') $$,
   'It returns the row as it has become'
 );
@@ -51,13 +57,15 @@ select queue.cancel(queue_tests.job_id('dead'));
 select queue.accept_cancel(queue_tests.job_id('dead'), 1);
 select (
   queue._requeue(
-    jsonb_populate_record(job, '{"max_attempts": 3, "priority": 8}'), 'retried', clock_timestamp(), now()
+    jsonb_populate_record(job, '{"max_attempts": 3, "priority": 8}'), 'retried', clock_timestamp(),
+    now()
   )
 ).status
 from queue.jobs as job where job.kind = 'dead';
 select results_eq(
   $$
-    select status, attempt, max_attempts, priority::integer, num_nulls(finished_at, cancel_requested_at)
+    select
+      status, attempt, max_attempts, priority::integer, num_nulls(finished_at, cancel_requested_at)
     from queue_tests.jobs where kind = 'dead'
   $$,
   $$ values ('queued', 1, 3, 8, 2) $$,

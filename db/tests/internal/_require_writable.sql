@@ -6,9 +6,12 @@ select lives_ok($$ select queue._transition_time() $$, 'And may date a transitio
 
 set transaction read only;
 select throws_ok(
-  $$ select queue._require_writable() $$, 'RL503', 'this connection can only read', 'A read-only one is told RL503'
+  $$ select queue._require_writable() $$, 'RL503', 'this connection can only read',
+  'A read-only one is told RL503'
 );
-select throws_ok($$ select queue._transition_time() $$, 'RL503', null, 'So it is before a transition is dated');
+select throws_ok(
+  $$ select queue._transition_time() $$, 'RL503', null, 'So it is before a transition is dated'
+);
 
 select * from finish();
 rollback;

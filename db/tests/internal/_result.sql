@@ -5,7 +5,8 @@ select is(queue._result(null), null, 'No result is none');
 select is(queue._result('null'), 'null', 'The JSON null is one');
 select is(queue._result('{"a": "\u0000"}'), '{"a": "�"}', 'A result is cleaned');
 select is(
-  octet_length(queue._result(to_json(repeat('x', 1048574)))::text), 1048576, 'Exactly 1 MiB is taken'
+  octet_length(queue._result(to_json(repeat('x', 1048574)))::text), 1048576,
+  'Exactly 1 MiB is taken'
 );
 select throws_ok(
   $$ select queue._result(to_json(repeat('x', 1048575))) $$,

@@ -23,18 +23,24 @@ select is(pg_temp.settle_one('e', 'accept_cancel'), 'accepted', 'accept_cancel s
 select results_eq(
   $$ select kind, settled_as from queue_tests.jobs order by kind $$,
   $$
-    values ('a', 'complete'), ('b', 'fail'), ('c', 'snooze'), ('d', 'release'), ('e', 'accept_cancel'), ('f', null)
+    values ('a', 'complete'), ('b', 'fail'), ('c', 'snooze'), ('d', 'release'),
+      ('e', 'accept_cancel'), ('f', null)
   $$,
   'Each as itself'
 );
 select is(pg_temp.settle_one('a', 'complete'), 'accepted', 'Once more is accepted');
 select is(pg_temp.settle_one('a', 'release'), 'lost', 'Another verb is lost');
-select is(pg_temp.settle_one('f', 'snooze'), 'refused: delay is null', 'A snooze without delay is refused, and says why');
 select is(
-  pg_temp.settle_one('f', 'snooze', ', "delay": "11 years"'), 'refused: delay 11 years is out of range', 'So is one too long'
+  pg_temp.settle_one('f', 'snooze'), 'refused: delay is null',
+  'A snooze without delay is refused, and says why'
 );
 select is(
-  pg_temp.settle_one('f', 'explode'), 'refused: outcome ''explode'' is unknown', 'An unknown outcome is refused'
+  pg_temp.settle_one('f', 'snooze', ', "delay": "11 years"'),
+  'refused: delay 11 years is out of range', 'So is one too long'
+);
+select is(
+  pg_temp.settle_one('f', 'explode'), 'refused: outcome ''explode'' is unknown',
+  'An unknown outcome is refused'
 );
 select is(
   queue_tests.last_event(queue_tests.job_id('f')), 'claimed queued -> running, attempt 1, fence 1',

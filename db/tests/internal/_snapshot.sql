@@ -2,7 +2,8 @@ begin;
 select no_plan();
 
 select is(
-  queue._snapshot()::text, pg_current_snapshot()::text, 'Before a transaction has an id its snapshot is the current one'
+  queue._snapshot()::text, pg_current_snapshot()::text,
+  'Before a transaction has an id its snapshot is the current one'
 );
 create temp table own as select pg_current_xact_id() as xid;
 select ok(
@@ -10,7 +11,8 @@ select ok(
 )
 from own;
 select is(
-  pg_snapshot_xmax(queue._snapshot()), pg_snapshot_xmax(pg_current_snapshot()), 'The rest is the same: where it ends'
+  pg_snapshot_xmax(queue._snapshot()), pg_snapshot_xmax(pg_current_snapshot()),
+  'The rest is the same: where it ends'
 );
 select results_eq(
   $$ select pg_snapshot_xip(queue._snapshot()) as xid except select xid from own order by 1 $$,

@@ -17,7 +17,10 @@ from (
   values
     ((repeat('[', 102) || repeat(']', 102))::jsonb, 'Arrays nest too deep beyond a hundred levels'),
     ((repeat('{"a":', 102) || '1' || repeat('}', 102))::jsonb, 'So do objects'),
-    ((repeat('[', 4000) || '1e400' || repeat(']', 4000))::jsonb, 'Any depth is found without trouble')
+    (
+      (repeat('[', 4000) || '1e400' || repeat(']', 4000))::jsonb,
+      'Any depth is found without trouble'
+    )
 ) as deep (document, rule);
 select is(queue._unreadable(document), 'holds a number beyond the range of a double', rule)
 from (

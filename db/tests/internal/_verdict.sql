@@ -11,7 +11,9 @@ select queue.complete(queue_tests.job_id('done'), 1);
 
 select is(
   (
-    select queue._verdict(job, asked.fence, now() + asked.later) from queue.jobs as job where job.kind = asked.kind
+    select queue._verdict(job, asked.fence, now() + asked.later)
+    from queue.jobs as job
+    where job.kind = asked.kind
   ),
   asked.verdict,
   asked.rule

@@ -3,7 +3,9 @@ select no_plan();
 
 create function pg_temp.mark() returns setof text language sql as $$
   select held.mode from pg_locks as held
-  where held.locktype = 'advisory' and held.pid = pg_backend_pid() and held.classid = queue._wake_space()::oid;
+  where held.locktype = 'advisory'
+    and held.pid = pg_backend_pid()
+    and held.classid = queue._wake_space()::oid;
 $$;
 
 select queue._wake('q', now() + interval '15 s 1 microsecond', now());
@@ -29,7 +31,10 @@ select throws_ok(
   '22012', null, 'No unlock within the transaction lets go of it'
 );
 
-select lives_ok($$ select queue.enqueue('later', queue => 'r', delay => '1 h') $$, 'enqueue wakes nobody for what is due later');
+select lives_ok(
+  $$ select queue.enqueue('later', queue => 'r', delay => '1 h') $$,
+  'enqueue wakes nobody for what is due later'
+);
 select is((select count(*)::integer from pg_temp.mark()), 1, 'So it takes no lock');
 select queue.enqueue('now', queue => 'r');
 select is(
@@ -37,11 +42,16 @@ select is(
   (select count(distinct queue._wake_bucket(name))::integer from unnest('{q,r}'::text[]) as name),
   'For what is due it does'
 );
-select queue.enqueue_many('[{"kind": "a", "queue": "s"}, {"kind": "a", "queue": "t"}, {"kind": "a", "queue": "s"},
-  {"kind": "a", "queue": "u", "delay": "1 h"}]');
+select queue.enqueue_many(
+  '[{"kind": "a", "queue": "s"}, {"kind": "a", "queue": "t"}, {"kind": "a", "queue": "s"},
+    {"kind": "a", "queue": "u", "delay": "1 h"}]'
+);
 select is(
   (select count(*)::integer from pg_temp.mark()),
-  (select count(distinct queue._wake_bucket(name))::integer from unnest('{q,r,s,t}'::text[]) as name),
+  (
+    select count(distinct queue._wake_bucket(name))::integer
+    from unnest('{q,r,s,t}'::text[]) as name
+  ),
   'A batch does for each of its queues that has something due'
 );
 

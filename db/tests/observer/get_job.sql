@@ -9,16 +9,21 @@ select queue_tests.claim_one('whole');
 select queue.progress(queue_tests.job_id('whole'), 1, 40, 'half way');
 select results_eq(
   $$
-    select id, queue, kind, payload, priority, status, label, attempt, max_attempts, fence, created_at,
-      available_at, started_at, finished_at, worker, lease_expires_at, deadline_at, cancel_requested_at,
-      lease, timeout, idempotency_key, progress, progress_message, result, error_type, error_message,
+    select
+      id, queue, kind, payload, priority, status, label, attempt, max_attempts, fence, created_at,
+      available_at, started_at, finished_at, worker, lease_expires_at, deadline_at,
+      cancel_requested_at,
+      lease, timeout, idempotency_key, progress, progress_message, result, error_type,
+      error_message,
       error_group, headers, created_by
     from queue.get_job(queue_tests.job_id('whole'))
   $$,
   $$
     select id, 'whole', 'whole', '{"to": "a@b.example"}'::jsonb, 7, 'running', 'running', 1, 3, 1,
-      created_at, available_at, started_at, null::timestamptz, 'tester', lease_expires_at, deadline_at,
-      null::timestamptz, interval '5 min', interval '1 hour', 'order 7', 40, 'half way', null::jsonb,
+      created_at, available_at, started_at, null::timestamptz, 'tester', lease_expires_at,
+      deadline_at,
+      null::timestamptz, interval '5 min', interval '1 hour', 'order 7', 40, 'half way',
+      null::jsonb,
       null::text, null::text, null::text, '{"trace": "abc"}'::jsonb, created_by
     from queue.jobs where kind = 'whole'
   $$,
@@ -73,7 +78,9 @@ select throws_ok($$ select queue.get_job(-1) $$, 'RL404', null, 'An unknown job 
 select throws_ok($$ select queue.get_job(null) $$, 'RL404', null, 'No job is RL404');
 delete from queue.jobs where id = queue_tests.job_id('broken');
 select throws_ok(
-  format('select queue.get_job(%s)', (select job_id from queue.job_events where kind = 'broken' limit 1)),
+  format(
+    'select queue.get_job(%s)', (select job_id from queue.job_events where kind = 'broken' limit 1)
+  ),
   'RL404', null, 'and so is one that is gone'
 );
 
@@ -87,7 +94,8 @@ reset role;
 
 set local transaction read only;
 select is(
-  (select kind from queue.get_job(queue_tests.job_id('whole'))), 'whole', 'Reading needs no right to write'
+  (select kind from queue.get_job(queue_tests.job_id('whole'))), 'whole',
+  'Reading needs no right to write'
 );
 
 select * from finish();

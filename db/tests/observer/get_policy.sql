@@ -6,13 +6,15 @@ select is(
   'A queue without a policy differs in nothing'
 );
 select is(
-  (select count(*)::integer from queue.get_policy('never-used')), 7, 'What can differ is listed all the same'
+  (select count(*)::integer from queue.get_policy('never-used')), 7,
+  'What can differ is listed all the same'
 );
 select is_empty(
   $$ select from queue.policies where queue = 'never-used' $$, 'Reading makes no policy'
 );
 select lives_ok(
-  $$ select queue.set_policy('email', lease => '2 min', max_attempts => 3) $$, 'A queue gets a policy'
+  $$ select queue.set_policy('email', lease => '2 min', max_attempts => 3) $$,
+  'A queue gets a policy'
 );
 select results_eq(
   $$ select name, value from queue.get_policy('email') where value is not null $$,

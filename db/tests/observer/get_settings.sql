@@ -13,7 +13,8 @@ select is(
 select is(
   (select array_agg(name) from queue.get_settings()),
   array[
-    'lease', 'max_attempts', 'backoff_base', 'backoff_cap', 'finished_retention', 'failed_retention',
+    'lease', 'max_attempts', 'backoff_base', 'backoff_cap', 'finished_retention',
+    'failed_retention',
     'events_retention', 'tick_interval', 'claim_floor'
   ],
   'They come in one order'

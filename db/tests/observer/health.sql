@@ -20,7 +20,11 @@ select is_empty(
 );
 update queue.steps set due_at = clock_timestamp(), failures = 0;
 select results_eq(
-  $$ select distinct status from queue.health() where check_name not in ('old_snapshots', 'prepared_transactions') $$,
+  $$
+    select distinct status
+    from queue.health()
+    where check_name not in ('old_snapshots', 'prepared_transactions')
+  $$,
   $$ values ('ok') $$,
   'A fresh queue is well'
 );
@@ -29,8 +33,12 @@ select results_eq(
 update queue.steps set due_at = clock_timestamp() - interval '44 s' where step = 'reap';
 select is(pg_temp.status('steps'), 'ok', 'A step that is a little late is no matter');
 update queue.steps set due_at = clock_timestamp() - interval '46 s' where step = 'reap';
-select is(pg_temp.status('steps'), 'warn', 'Nobody ticks: a step late by three intervals and half a minute is told');
-update queue.steps set due_at = clock_timestamp(), finished_at = clock_timestamp() - interval '7 min';
+select is(
+  pg_temp.status('steps'), 'warn',
+  'Nobody ticks: a step late by three intervals and half a minute is told'
+);
+update queue.steps
+set due_at = clock_timestamp(), finished_at = clock_timestamp() - interval '7 min';
 select alike(pg_temp.detail('steps'), '%reap ran 00:07:00 ago%', 'with when it ran');
 update queue.steps set finished_at = clock_timestamp() + interval '2 min' where step = 'reap';
 select is(pg_temp.status('steps'), 'warn', 'A clock that has stepped back is told');
@@ -39,10 +47,15 @@ update queue.steps set finished_at = clock_timestamp();
 -- leases
 select queue_tests.run_one('late');
 update queue.jobs set lease_expires_at = clock_timestamp() - interval '59 s' where kind = 'late';
-select is(pg_temp.status('leases'), 'ok', 'A claim that awaits the reaper for a moment is no matter');
+select is(
+  pg_temp.status('leases'), 'ok', 'A claim that awaits the reaper for a moment is no matter'
+);
 update queue.jobs set lease_expires_at = clock_timestamp() - interval '61 s' where kind = 'late';
 select is(pg_temp.status('leases'), 'fail', 'for a minute it is: nobody reaps');
-select is(pg_temp.detail('leases'), '1 claims await the reaper, the oldest for 00:01:01', 'and it says how many');
+select is(
+  pg_temp.detail('leases'), '1 claims await the reaper, the oldest for 00:01:01',
+  'and it says how many'
+);
 select queue.reap();
 
 -- event partitions
@@ -50,7 +63,9 @@ do $$
 declare
   v_name text;
 begin
-  for v_name in select name from queue._event_days() where ends_at > clock_timestamp() + interval '6 days' loop
+  for v_name in select name
+  from queue._event_days()
+  where ends_at > clock_timestamp() + interval '6 days' loop
     execute format('drop table queue.%I', v_name);
   end loop;
 end $$;
@@ -59,7 +74,9 @@ do $$
 declare
   v_name text;
 begin
-  for v_name in select name from queue._event_days() where ends_at > clock_timestamp() + interval '1 day' loop
+  for v_name in select name
+  from queue._event_days()
+  where ends_at > clock_timestamp() + interval '1 day' loop
     execute format('drop table queue.%I', v_name);
   end loop;
 end $$;
@@ -73,7 +90,9 @@ begin
   end loop;
 end $$;
 select is(pg_temp.status('event_partitions'), 'fail', 'and so do none');
-select is(pg_temp.status('default_partition'), 'ok', 'An empty default partition is as it should be');
+select is(
+  pg_temp.status('default_partition'), 'ok', 'An empty default partition is as it should be'
+);
 select queue_tests.enqueue_one('stray');
 select is(pg_temp.status('default_partition'), 'warn', 'An event in it is told');
 select isnt((select queue.rotate_events()), null, 'Days are made');
@@ -88,7 +107,11 @@ select is(pg_temp.status('cluster'), 'ok', 'until it is noticed');
 -- The index, before anything has counted it.
 update pg_class set reltuples = -1 where oid = 'queue.jobs_ready'::regclass;
 select results_eq(
-  $$ select status, detail like '% for uncounted entries' from queue.health() where check_name = 'ready_index' $$,
+  $$
+    select status, detail like '% for uncounted entries'
+    from queue.health()
+    where check_name = 'ready_index'
+  $$,
   $$ values ('ok', true) $$,
   'An index that was never counted is not called bloated'
 );

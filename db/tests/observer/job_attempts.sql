@@ -22,7 +22,11 @@ select results_eq(
   'A row a claim: who held it and how it ended; the last one runs'
 );
 select ok(
-  (select bool_and(ended_at - started_at = elapsed) from queue.job_attempts((select id from flaky)) where fence < 3),
+  (
+    select bool_and(ended_at - started_at = elapsed)
+    from queue.job_attempts((select id from flaky))
+    where fence < 3
+  ),
   'elapsed is from claim to end'
 );
 select is(
@@ -41,7 +45,9 @@ select is(
 );
 select is_empty('select * from queue.job_attempts(0)', 'A job that never was has no attempts');
 select queue_tests.enqueue_one('new');
-select is_empty('select * from queue.job_attempts(queue_tests.job_id(''new''))', 'A job never claimed has none');
+select is_empty(
+  'select * from queue.job_attempts(queue_tests.job_id(''new''))', 'A job never claimed has none'
+);
 
 select * from finish();
 rollback;

@@ -2,7 +2,8 @@ begin;
 select no_plan();
 
 select results_eq(
-  'select id, event, next_cursor from queue.list_events()', 'values (null::bigint, null::text, null::bigint)',
+  'select id, event, next_cursor from queue.list_events()',
+  'values (null::bigint, null::text, null::bigint)',
   'Without events there is one row, without an id'
 );
 
@@ -16,22 +17,29 @@ select queue.complete(queue_tests.job_id('second'), 1);
 
 select results_eq(
   $$
-    select id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
+    select
+      id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
       actor, detail
     from queue.list_events(queue_tests.job_id('first'))
   $$,
   $$
-    select id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
+    select
+      id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
       actor, detail
     from queue_tests.job_events where kind = 'first' order by id
   $$,
   'The history of a job comes whole, oldest first'
 );
 select results_eq(
-  $$ select event, from_status, to_status, attempt, fence, worker from queue.list_events(queue_tests.job_id('first')) $$,
   $$
-    values ('enqueued', null::text, 'queued', 0, 0, null::text), ('claimed', 'queued', 'running', 1, 1, 'tester'),
-      ('progressed', 'running', 'running', 1, 1, 'tester'), ('retry_scheduled', 'running', 'queued', 1, 1, 'tester')
+    select event, from_status, to_status, attempt, fence, worker
+    from queue.list_events(queue_tests.job_id('first'))
+  $$,
+  $$
+    values ('enqueued', null::text, 'queued', 0, 0, null::text),
+      ('claimed', 'queued', 'running', 1, 1, 'tester'),
+      ('progressed', 'running', 'running', 1, 1, 'tester'),
+      ('retry_scheduled', 'running', 'queued', 1, 1, 'tester')
   $$,
   'and reads like what happened'
 );
@@ -46,7 +54,11 @@ select results_eq(
   'After a cursor it goes on'
 );
 select results_eq(
-  $$ select event from queue.list_events(queue_tests.job_id('first'), '{"event": "claimed", "worker": "tester"}') $$,
+  $$
+    select event from queue.list_events(
+      queue_tests.job_id('first'), '{"event": "claimed", "worker": "tester"}'
+    )
+  $$,
   $$ values ('claimed') $$,
   'A filter holds for one job, too'
 );
@@ -55,14 +67,20 @@ select is_empty(
 );
 delete from queue.jobs where kind = 'second';
 select is(
-  (select count(*) from queue.list_events((select min(job_id) from queue_tests.job_events where kind = 'second'))),
+  (
+    select count(*)
+    from queue.list_events((select min(job_id) from queue_tests.job_events where kind = 'second'))
+  ),
   3::bigint, 'A job that is gone has one'
 );
 
 -- All.
 select results_eq(
   $$ select kind, event from queue.list_events(max_events => 4) $$,
-  $$ values ('second', 'succeeded'), ('second', 'claimed'), ('second', 'enqueued'), ('first', 'retry_scheduled') $$,
+  $$
+    values ('second', 'succeeded'), ('second', 'claimed'), ('second', 'enqueued'),
+      ('first', 'retry_scheduled')
+  $$,
   'Of all jobs the newest come first'
 );
 select results_eq(
@@ -95,27 +113,40 @@ insert into queue.job_events (at, job_id, attempt, fence, event, to_status, queu
 select now() - n * interval '1 minute', -n, 0, 0, 'enqueued', 'queued', 'many', 'many'
 from generate_series(1, 12000) as n;
 create temp table reads as select queue_tests.rows_read('queue.job_events') as rows;
-select is((select count(*) from queue.list_events()), 100::bigint, 'A page has 100 events by default');
-select cmp_ok(queue_tests.rows_read('queue.job_events') - (select rows from reads), '<=', 300::bigint, 'It reads little more than it shows');
+select is(
+  (select count(*) from queue.list_events()), 100::bigint, 'A page has 100 events by default'
+);
+select cmp_ok(
+  queue_tests.rows_read('queue.job_events') - (select rows from reads), '<=', 300::bigint,
+  'It reads little more than it shows'
+);
 truncate reads;
 insert into reads select queue_tests.rows_read('queue.job_events');
-create temp table nothing as select id, next_cursor from queue.list_events(filter => '{"kind": "first"}');
+create temp table nothing as
+select id, next_cursor from queue.list_events(filter => '{"kind": "first"}');
 select results_eq(
   'select id, next_cursor is not null from nothing', 'values (null::bigint, true)',
   'A page on which nothing of 10,000 matched says where to go on'
 );
-select cmp_ok(queue_tests.rows_read('queue.job_events') - (select rows from reads), '<=', 10200::bigint, 'It read no more');
+select cmp_ok(
+  queue_tests.rows_read('queue.job_events') - (select rows from reads), '<=', 10200::bigint,
+  'It read no more'
+);
 select results_eq(
   $$
     select there.event, there.next_cursor
     from nothing,
-      queue.list_events(filter => '{"kind": "first", "event": "enqueued"}', cursor => nothing.next_cursor) as there
+      queue.list_events(
+        filter => '{"kind": "first", "event": "enqueued"}', cursor => nothing.next_cursor
+      ) as there
   $$,
   $$ values ('enqueued', null::bigint) $$,
   'The next page finds it'
 );
 insert into queue.job_events (at, job_id, attempt, fence, event, to_status, queue, kind)
-select now(), 777777, 0, 0, case when n > 10050 then 'failed' else 'snoozed' end, 'queued', 'long', 'long'
+select
+  now(), 777777, 0, 0, case when n > 10050 then 'failed' else 'snoozed' end, 'queued', 'long',
+  'long'
 from generate_series(1, 10060) as n;
 select results_eq(
   $$
@@ -137,9 +168,13 @@ declare
   v_page record;
 begin
   loop
-    select string_agg(coalesce(event, '-'), ' ' order by listed.ordinality) as events, max(next_cursor) as next
+    select
+      string_agg(coalesce(event, '-'), ' ' order by listed.ordinality) as events,
+      max(next_cursor) as next
     into v_page
-    from queue.list_events(pages.of_job, pages.filter, v_cursor, pages.max_events) with ordinality as listed;
+    from queue.list_events(
+      pages.of_job, pages.filter, v_cursor, pages.max_events
+    ) with ordinality as listed;
     v_pages := concat_ws(', ', v_pages, v_page.events);
     v_cursor := v_page.next;
     exit when v_cursor is null;
@@ -147,12 +182,14 @@ begin
   return v_pages;
 end $$;
 select is(
-  pg_temp.pages(queue_tests.job_id('first'), '{}', 2), 'enqueued claimed, progressed retry_scheduled, -',
+  pg_temp.pages(queue_tests.job_id('first'), '{}', 2),
+  'enqueued claimed, progressed retry_scheduled, -',
   'Pages of a job join without gap or overlap; an end that fills a page is told by the next'
 );
 delete from queue.job_events where kind in ('many', 'long');
 select is(
-  pg_temp.pages(null, '{"worker": "tester"}', 3), 'succeeded claimed retry_scheduled, progressed claimed',
+  pg_temp.pages(null, '{"worker": "tester"}', 3),
+  'succeeded claimed retry_scheduled, progressed claimed',
   'So do pages of all'
 );
 

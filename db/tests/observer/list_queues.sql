@@ -7,9 +7,16 @@ select queue_tests.enqueue_one('k', 'busy', priority => n) from generate_series(
 select queue_tests.enqueue_one('k', 'busy', delay => '1 hour') from generate_series(1, 3);
 select queue_tests.age(id, '10 min') from queue.jobs where queue = 'busy' and priority = 3;
 select queue.claim('tester', '{busy}', 4);
-select queue.fail(id, 1, 'E', fatal => true) from queue.jobs where status = 'running' and priority = 9;
-select queue.fail(id, 1, 'E', retry_in => '1 hour') from queue.jobs where status = 'running' and priority = 8;
-select queue_tests.one_in(status) from unnest('{running,failed,succeeded,cancelled}'::text[]) as status;
+select queue.fail(id, 1, 'E', fatal => true)
+from queue.jobs
+where status = 'running'
+  and priority = 9;
+select queue.fail(id, 1, 'E', retry_in => '1 hour')
+from queue.jobs
+where status = 'running'
+  and priority = 8;
+select queue_tests.one_in(status)
+from unnest('{running,failed,succeeded,cancelled}'::text[]) as status;
 select queue.set_policy('planned', lease => '1 min');
 select queue.pause('paused', 'moving', clock_timestamp() + interval '1 hour');
 select queue.pause('ended', 'over', clock_timestamp() + interval '1 hour');
@@ -33,7 +40,11 @@ select results_eq(
   'Every queue with something queued, running or failed, or with a policy, and what is in it'
 );
 select results_eq(
-  $$ select oldest_ready_age between '10 min' and '10 min 5 s' from queue.list_queues() where queue = 'busy' $$,
+  $$
+    select oldest_ready_age between '10 min' and '10 min 5 s'
+    from queue.list_queues()
+    where queue = 'busy'
+  $$,
   $$ values (true) $$,
   'The oldest ready job of all priorities has been due for so long'
 );
@@ -45,13 +56,18 @@ select results_eq(
 );
 
 -- The counts stop.
-insert into queue.jobs (created_at, available_at, finished_at, started_at, lease_expires_at, worker, status, max_attempts, attempt, fence, kind, queue)
+insert into queue.jobs (
+  created_at, available_at, finished_at, started_at, lease_expires_at, worker, status, max_attempts,
+  attempt, fence, kind, queue
+)
 select
   now(), now() + case when many.status = 'later' then interval '1 h' else interval '0' end,
   case when many.status in ('failed', 'succeeded') then now() + interval '1 min' end, now(),
   case when many.status = 'running' then now() end, case when many.status = 'running' then 'w' end,
   replace(many.status, 'later', 'queued'), 5, 1, 1, 'many', 'many'
-from unnest('{queued,running,failed,later,succeeded}'::text[]) as many (status), generate_series(1, 10100);
+from unnest(
+  '{queued,running,failed,later,succeeded}'::text[]
+) as many (status), generate_series(1, 10100);
 create temp table reads as select queue_tests.rows_read() as rows;
 select results_eq(
   $$ select ready, scheduled, running, failed from queue.list_queues(10000) where queue = 'many' $$,
@@ -64,7 +80,11 @@ select cmp_ok(
 );
 
 select results_eq(
-  $$ select ready, scheduled, running, failed, counted_to from queue.list_queues() where queue = 'many' $$,
+  $$
+    select ready, scheduled, running, failed, counted_to
+    from queue.list_queues()
+    where queue = 'many'
+  $$,
   $$ values (1001, 1001, 1001, 1001, 1000) $$,
   'Unless told otherwise at 1,001'
 );
@@ -74,7 +94,11 @@ select results_eq(
   'Or one after what the caller wants counted'
 );
 select results_eq(
-  $$ select queue, ready, scheduled, retrying, oldest_ready_age > '10 min' from queue.list_queues(0) where queue = 'busy' $$,
+  $$
+    select queue, ready, scheduled, retrying, oldest_ready_age > '10 min'
+    from queue.list_queues(0)
+    where queue = 'busy'
+  $$,
   $$ values ('busy', 1, 1, 1, true) $$,
   'Counting to nothing still tells of each whether there is any'
 );
@@ -83,7 +107,8 @@ update queue.jobs set error_type = 'E' where queue = 'failing';
 select queue_tests.enqueue_one('k', 'failing', delay => '1 hour') from generate_series(1, 3);
 select results_eq(
   $$
-    select count_to, scheduled, retrying from generate_series(0, 10, 2) as count_to, queue.list_queues(count_to)
+    select count_to, scheduled, retrying
+    from generate_series(0, 10, 2) as count_to, queue.list_queues(count_to)
     where queue = 'failing'
   $$,
   $$ values (0, 1, 1), (2, 3, 3), (4, 3, 5), (6, 3, 7), (8, 3, 9), (10, 3, 11) $$,
@@ -113,19 +138,30 @@ insert into queue.policies (queue, max_attempts)
 select 'policy-' || n, 1
 from generate_series(1, 200 - (select count(*) from queue.list_queues(0))) as n;
 select results_eq(
-  $$ select ready, scheduled, running, failed, counted_to from queue.list_queues() where queue = 'many' $$,
+  $$
+    select ready, scheduled, running, failed, counted_to
+    from queue.list_queues()
+    where queue = 'many'
+  $$,
   $$ values (501, 501, 501, 501, 500) $$,
   'Of more than a hundred each is counted to its share of 100,000'
 );
 select results_eq(
-  $$ select max(counted_to) from queue.list_queues(max_queues => 100) union all select max(counted_to) from queue.list_queues(700) $$,
+  $$
+    select max(counted_to)
+    from queue.list_queues(max_queues => 100)
+    union all select max(counted_to)
+    from queue.list_queues(700)
+  $$,
   $$ values (1000), (700) $$,
   'Of those that are told, and not where the caller says how far'
 );
 select throws_ok('select queue.list_queues(max_queues => 0)', 'RL400', null, 'At least one');
 
 select throws_ok('select queue.list_queues(10001)', 'RL400', null, 'It counts to 10,000 at most');
-select throws_ok('select queue.list_queues(2147483647)', 'RL400', null, 'However much more is asked for');
+select throws_ok(
+  'select queue.list_queues(2147483647)', 'RL400', null, 'However much more is asked for'
+);
 select throws_ok('select queue.list_queues(-1)', 'RL400', null, 'And not to less than nothing');
 
 set local role queue_worker;

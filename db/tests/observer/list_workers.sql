@@ -4,7 +4,8 @@ select no_plan();
 -- Within a transaction the view of sessions stands still: each look at it is made a new one.
 
 select is_empty(
-  $$ select from queue.list_workers() where worker like 'w-%' $$, 'Without sessions and claims nobody works'
+  $$ select from queue.list_workers() where worker like 'w-%' $$,
+  'Without sessions and claims nobody works'
 );
 
 select queue_tests.enqueue_one('k', 'q') from generate_series(1, 4);
@@ -13,7 +14,8 @@ update queue.jobs set lease_expires_at = clock_timestamp() - interval '1 min'
 where id = (select min(id) from queue.jobs where worker = 'w-gone');
 select results_eq(
   $$
-    select worker, sessions, started_at, running, oldest_lease_left between '-61 s' and '-1 min', state
+    select
+      worker, sessions, started_at, running, oldest_lease_left between '-61 s' and '-1 min', state
     from queue.list_workers() where worker like 'w-%'
   $$,
   $$ values ('w-gone', 0, null::timestamptz, 2, true, 'gone') $$,
@@ -24,7 +26,9 @@ select pg_stat_clear_snapshot();
 set local application_name = 'rowlock:w-live:keeper';
 select results_eq(
   $$
-    select worker, sessions, started_at = (select backend_start from pg_stat_activity where pid = pg_backend_pid()),
+    select
+      worker, sessions,
+      started_at = (select backend_start from pg_stat_activity where pid = pg_backend_pid()),
       running, oldest_lease_left, state
     from queue.list_workers() where worker = 'w-live'
   $$,
@@ -43,16 +47,22 @@ select results_eq(
 
 select queue.claim('w-' || repeat('x', 100), '{q}', 1);
 select pg_stat_clear_snapshot();
-set local application_name = 'rowlock:w-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:keeper';
+set local application_name
+  = 'rowlock:w-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:keeper';
 select results_eq(
-  $$ select length(worker), sessions, running, state from queue.list_workers() where worker like 'w-x%' $$,
+  $$
+    select length(worker), sessions, running, state
+    from queue.list_workers()
+    where worker like 'w-x%'
+  $$,
   $$ values (102, 1, 1, 'live') $$,
   'A name that a session cannot carry whole is known by its beginning'
 );
 select pg_stat_clear_snapshot();
 set local application_name = 'rowlock:migrate';
 select is_empty(
-  $$ select from queue.list_workers() where worker = 'migrate' $$, 'A session that is no worker''s is none'
+  $$ select from queue.list_workers() where worker = 'migrate' $$,
+  'A session that is no worker''s is none'
 );
 select pg_stat_clear_snapshot();
 set local application_name = 'psql';

@@ -1,8 +1,8 @@
 begin;
 select no_plan();
 
--- The transaction writes as another would: its own writes come to a follower after its commit, so what
--- is read here has the transaction id of one that ended long ago.
+-- The transaction writes as another would: its own writes come to a follower after its commit, so
+-- what is read here has the transaction id of one that ended long ago.
 create function pg_temp.past(kind text, xid xid8, n integer default 1)
 returns void language sql as $$
   insert into queue.job_events (at, xid, job_id, attempt, fence, event, to_status, queue, kind)
@@ -21,7 +21,9 @@ $$;
 
 create temp table first as select * from queue.read_events();
 select results_eq(
-  $$ select num_nulls(id, at, job_id, queue, kind, event, to_status, detail), next_cursor from first $$,
+  $$
+    select num_nulls(id, at, job_id, queue, kind, event, to_status, detail), next_cursor from first
+  $$,
   $$ values (8, concat_ws('/', pg_temp.cluster(), queue._snapshot())) $$,
   'Without a cursor it answers where now is, and nothing else'
 );
@@ -31,12 +33,14 @@ select pg_temp.past('c', '103');
 select pg_temp.past('b', '102');
 select results_eq(
   $$
-    select id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
+    select
+      id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
       actor, detail
     from queue.read_events('start')
   $$,
   $$
-    select id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
+    select
+      id, at, job_id, queue, kind, event, from_status, to_status, attempt, fence, elapsed, worker,
       actor, detail
     from queue_tests.job_events order by xid, id
   $$,
@@ -84,30 +88,43 @@ select is(
   'Pages go on within a transaction, without gap or overlap'
 );
 select is(
-  pg_temp.pages(pg_temp.cursor_at('100:104:100,103'), 2), 'a1 c1, big1 big2, big3 big4, big5 big6, big7',
+  pg_temp.pages(pg_temp.cursor_at('100:104:100,103'), 2),
+  'a1 c1, big1 big2, big3 big4, big5 big6, big7',
   'Late commits are paged in the order of transactions, too'
 );
-select is(pg_temp.pages('start', 5), 'a1 b1 c1 big1 big2, big3 big4 big5 big6 big7', 'A last page that is full is followed by an empty one');
+select is(
+  pg_temp.pages('start', 5), 'a1 b1 c1 big1 big2, big3 big4 big5 big6 big7',
+  'A last page that is full is followed by an empty one'
+);
 
 -- One's own.
 select queue_tests.enqueue_one('own');
-select is(pg_temp.read((select next_cursor from first)), null, 'What the reading transaction wrote is not read');
+select is(
+  pg_temp.read((select next_cursor from first)), null,
+  'What the reading transaction wrote is not read'
+);
 select unalike(pg_temp.read('start'), '%own%', 'not even from the start');
 select ok(
-  (select not pg_visible_in_snapshot(pg_current_xact_id(), split_part(min(next_cursor), '/', 2)::pg_snapshot)
-   from queue.read_events('start')),
+  (
+    select not pg_visible_in_snapshot(
+      pg_current_xact_id(), split_part(min(next_cursor), '/', 2)::pg_snapshot
+    )
+    from queue.read_events('start')
+  ),
   'The cursor says that it is still to come'
 );
 
 -- A cursor of the future: a snapshot older than it reads nothing, and stays there.
 select is(
   (select next_cursor from queue.read_events(pg_temp.cursor_at('4000000000:4000000000:'))),
-  pg_temp.cursor_at('4000000000:4000000000:'), 'Behind an older snapshot the cursor does not go back'
+  pg_temp.cursor_at('4000000000:4000000000:'),
+  'Behind an older snapshot the cursor does not go back'
 );
 
 -- A page within a huge transaction costs what a page does.
 select pg_temp.past('huge', '200', 3000);
-create temp table middle as select id from queue_tests.job_events where kind = 'huge' and job_id = 1500;
+create temp table middle as
+select id from queue_tests.job_events where kind = 'huge' and job_id = 1500;
 create temp table reads as select queue_tests.rows_read('queue.job_events') as rows;
 select is(
   (
@@ -117,12 +134,14 @@ select is(
   100::bigint, 'A page in the midst of a huge transaction'
 );
 select cmp_ok(
-  queue_tests.rows_read('queue.job_events') - (select rows from reads), '<=', 200::bigint, 'does not begin at its start'
+  queue_tests.rows_read('queue.job_events') - (select rows from reads), '<=', 200::bigint,
+  'does not begin at its start'
 );
 delete from queue.job_events where kind = 'huge';
 
 -- What came with a dump.
-update queue.settings set adopted_event_id = (select max(id) from queue_tests.job_events where kind in ('a', 'b', 'c'));
+update queue.settings
+set adopted_event_id = (select max(id) from queue_tests.job_events where kind in ('a', 'b', 'c'));
 delete from queue.job_events where kind = 'big';
 select pg_temp.past('new', '101', 2);
 update queue.job_events set xid = '9000000000000' where kind = 'a';
@@ -132,7 +151,8 @@ select is(
 );
 select is(pg_temp.pages('start', 3), 'a1 c1 b1, new1 new2', 'on pages that end with them, too');
 select is(
-  pg_temp.read(pg_temp.cursor_at('102:104:102')), null, 'No transaction id of theirs means anything any more'
+  pg_temp.read(pg_temp.cursor_at('102:104:102')), null,
+  'No transaction id of theirs means anything any more'
 );
 select results_eq(
   $$ select id is null, next_cursor like pg_temp.cluster() || '/%' from queue.read_events() $$,
@@ -152,11 +172,13 @@ from (
 ) as wrong (cursor, code, rule);
 select throws_ok(format('select queue.read_events(null, %s)', max_events), 'RL400', null, rule)
 from (
-  values ('0', 'A page has an event at least'), ('10001', 'and 10,000 at most'), ('null', 'and a size')
+  values ('0', 'A page has an event at least'), ('10001', 'and 10,000 at most'),
+    ('null', 'and a size')
 ) as wrong (max_events, rule);
 update queue.settings set system_identifier = 1;
 select throws_ok(
-  $$ select queue.read_events('start') $$, 'RL503', null, 'A restored dump that nobody has noticed is RL503'
+  $$ select queue.read_events('start') $$, 'RL503', null,
+  'A restored dump that nobody has noticed is RL503'
 );
 select queue._adopt_cluster();
 

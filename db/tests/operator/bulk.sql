@@ -9,7 +9,9 @@ from queue.claim('w', '{billing,crm}', 12);
 create temp table failed as select id, kind from queue.jobs where status = 'failed';
 
 select results_eq(
-  $$ select outcome, count(*)::integer from queue.bulk('retry', '{"queue": "billing"}') group by 1 $$,
+  $$
+    select outcome, count(*)::integer from queue.bulk('retry', '{"queue": "billing"}') group by 1
+  $$,
   $$ values ('matched', 10) $$,
   'A dry run, the default, lists what matches'
 );
@@ -21,14 +23,22 @@ select is(
 select results_eq(
   $$
     select outcome, note, count(*)::integer
-    from queue.bulk('retry', '{"queue": "billing"}', false, 4, '{"extra_attempts": 3}', 'bank is back')
+    from queue.bulk(
+      'retry', '{"queue": "billing"}', false, 4, '{"extra_attempts": 3}', 'bank is back'
+    )
     group by 1, 2
   $$,
   $$ values ('changed', null::text, 4) $$,
   'A call changes at most max_jobs'
 );
 select is(
-  (select count(*)::integer from queue.jobs where queue = 'billing' and status = 'queued' and max_attempts = 4),
+  (
+    select count(*)::integer
+    from queue.jobs
+    where queue = 'billing'
+      and status = 'queued'
+      and max_attempts = 4
+  ),
   4,
   'Arguments of retry hold for each job'
 );
@@ -43,7 +53,10 @@ select results_eq(
   'Each job has an event of its own with the reason'
 );
 select is(
-  (select count(*)::integer from queue.bulk('retry', '{"queue": "billing"}', false, 1000, '{"spread": "10 min"}')),
+  (
+    select count(*)::integer
+    from queue.bulk('retry', '{"queue": "billing"}', false, 1000, '{"spread": "10 min"}')
+  ),
   6,
   'The next call goes on with those that are left'
 );
@@ -66,18 +79,24 @@ select is(
   'What the filter does not match is left alone'
 );
 select is(
-  (select detail ->> 'jobs' from queue.audit where action = 'bulk_retry' order by id desc limit 1), '6',
+  (select detail ->> 'jobs' from queue.audit where action = 'bulk_retry' order by id desc limit 1),
+  '6',
   'The audit has the whole action'
 );
 
--- What changed meanwhile ----------------------------------------------------------------------------
+-- What changed meanwhile --------------------------------------------------------------------------
 
 select results_eq(
   $$
     select outcome, note
-    from queue.bulk('cancel', jsonb_build_object('ids', (select jsonb_agg(id) from failed where kind = 'sync')), false)
+    from queue.bulk(
+      'cancel', jsonb_build_object('ids', (select jsonb_agg(id) from failed where kind = 'sync')),
+      false
+    )
   $$,
-  $$ select 'skipped', format('job %s is failed', id) from failed where kind = 'sync' order by id $$,
+  $$
+    select 'skipped', format('job %s is failed', id) from failed where kind = 'sync' order by id
+  $$,
   'A job in another status is skipped, with the reason'
 );
 select is(
@@ -89,37 +108,55 @@ select is_empty(
   'retry leaves cancelled jobs alone unless asked for'
 );
 select is(
-  (select count(*)::integer from queue.bulk('retry', '{"queue": "billing", "status": "cancelled"}', false)), 10,
+  (
+    select count(*)::integer
+    from queue.bulk('retry', '{"queue": "billing", "status": "cancelled"}', false)
+  ),
+  10,
   'retry takes cancelled jobs when the filter says so'
 );
 select queue_tests.enqueue_one('later', 'slow', delay => '1 hour') from generate_series(1, 3);
 select is(
-  (select count(*)::integer from queue.bulk('run_now', '{"queue": "slow", "label": "scheduled"}', false)), 3,
+  (
+    select count(*)::integer
+    from queue.bulk('run_now', '{"queue": "slow", "label": "scheduled"}', false)
+  ),
+  3,
   'run_now makes scheduled jobs due'
 );
 select is(
-  (select count(*)::integer from queue.bulk('reprioritize', '{"queue": "slow"}', false, 1000, '{"priority": 8}')),
+  (
+    select count(*)::integer
+    from queue.bulk('reprioritize', '{"queue": "slow"}', false, 1000, '{"priority": 8}')
+  ),
   3,
   'reprioritize takes queued jobs'
 );
 select is_empty(
   $$
-    select from queue.bulk('reprioritize', '{"queue": "slow"}', false, 1000, '{"priority": 8}') where job_id is not null
+    select
+    from queue.bulk('reprioritize', '{"queue": "slow"}', false, 1000, '{"priority": 8}')
+    where job_id is not null
   $$,
   'A job that has the priority matches no more'
 );
 select is(
-  (select count(*)::integer from queue.bulk('discard', '{"queue": "crm"}', false, reason => 'old')), 2,
+  (select count(*)::integer from queue.bulk('discard', '{"queue": "crm"}', false, reason => 'old')),
+  2,
   'discard takes failed jobs'
 );
 select is_empty('select from queue.jobs where queue = ''crm''', 'Discarded jobs are gone');
 
--- Bad arguments -------------------------------------------------------------------------------------
+-- Bad arguments -----------------------------------------------------------------------------------
 
-select throws_ok($$ select queue.bulk('delete', '{}') $$, 'RL400', null, 'An unknown action is refused');
+select throws_ok(
+  $$ select queue.bulk('delete', '{}') $$, 'RL400', null, 'An unknown action is refused'
+);
 select throws_ok($$ select queue.bulk(null, '{}') $$, 'RL400', null, 'No action is refused');
 select throws_ok($$ select queue.bulk('retry', null) $$, 'RL400', null, 'No filter is refused');
-select throws_ok($$ select queue.bulk('retry', '{"x": 1}') $$, 'RL400', null, 'An unknown filter is refused');
+select throws_ok(
+  $$ select queue.bulk('retry', '{"x": 1}') $$, 'RL400', null, 'An unknown filter is refused'
+);
 select throws_ok(
   $$ select queue.bulk('retry', '{"other_priority": 1}') $$, 'RL400', null,
   'The filter''s own word for reprioritize is nobody else''s'
@@ -130,18 +167,21 @@ select throws_ok(
 );
 select throws_ok(
   $$ select queue.bulk('retry', '{}', true, 10, '{"spread": "soon"}') $$,
-  'RL400', 'arguments: spread ''soon'' is no interval', 'Arguments that cannot be read are refused by name'
+  'RL400', 'arguments: spread ''soon'' is no interval',
+  'Arguments that cannot be read are refused by name'
 );
 select throws_ok(
   $$ select queue.bulk('retry', '{}', true, 10, '{"spread": "31 days"}') $$, 'RL400', null,
   'A spread over 30 days is refused'
 );
 select throws_ok(
-  $$ select queue.bulk('reprioritize', '{}', false) $$, 'RL400', null, 'reprioritize wants a priority'
+  $$ select queue.bulk('reprioritize', '{}', false) $$, 'RL400', null,
+  'reprioritize wants a priority'
 );
 select lives_ok($$ select queue.bulk('reprioritize', '{}') $$, 'which a dry run may leave open');
 select throws_ok(
-  format('select queue.bulk(%L, %L, true)', action, filter), 'RL400', action || ' takes no job that is ' || status,
+  format('select queue.bulk(%L, %L, true)', action, filter), 'RL400',
+  action || ' takes no job that is ' || status,
   'An action is refused where the filter wants jobs that it never takes'
 )
 from (
@@ -155,20 +195,31 @@ select throws_ok(
   format('select queue.bulk(%L, %L, true, 10, %L)', 'retry', '{}', wrong), 'RL400', null,
   'What each job would refuse is refused at once, in a dry run too'
 )
-from unnest('{"{\"extra_attempts\": 0}","{\"extra_attempts\": 100001}","{\"delay\": \"11 years\"}"}'::text[]) as wrong;
-select throws_ok($$ select queue.bulk('retry', '{}', true, 0) $$, 'RL400', null, 'max_jobs is at least 1');
-select throws_ok($$ select queue.bulk('retry', '{}', false, 1001) $$, 'RL400', null, 'max_jobs is at most 1,000');
+from unnest(
+  '{"{\"extra_attempts\": 0}","{\"extra_attempts\": 100001}","{\"delay\": \"11 years\"}"}'::text[]
+) as wrong;
+select throws_ok(
+  $$ select queue.bulk('retry', '{}', true, 0) $$, 'RL400', null, 'max_jobs is at least 1'
+);
+select throws_ok(
+  $$ select queue.bulk('retry', '{}', false, 1001) $$, 'RL400', null, 'max_jobs is at most 1,000'
+);
 select lives_ok($$ select queue.bulk('retry', '{}', true, 10000) $$, 'of a dry run 10,000');
 select throws_ok($$ select queue.bulk('retry', '{}', true, 10001) $$, 'RL400', null, 'and no more');
 select throws_ok(
-  $$ select queue.bulk('cancel', '{}', cursor => 'nowhere') $$, 'RL400', null, 'A cursor is one that was given'
+  $$ select queue.bulk('cancel', '{}', cursor => 'nowhere') $$, 'RL400', null,
+  'A cursor is one that was given'
 );
 select throws_ok(
-  $$ select queue.bulk('retry', '{}', cursor => (select next_cursor from queue.bulk('cancel', '{}', max_jobs => 1))) $$,
+  $$
+    select queue.bulk(
+      'retry', '{}', cursor => (select next_cursor from queue.bulk('cancel', '{}', max_jobs => 1))
+    )
+  $$,
   'RL400', null, 'for that action and filter'
 );
 
--- What was changed matches no more --------------------------------------------------------------------
+-- What was changed matches no more ----------------------------------------------------------------
 
 select queue_tests.enqueue_one('long', 'endless') from generate_series(1, 3);
 select queue_tests.enqueue_one('later', 'endless', delay => '1 hour') from generate_series(1, 2);
@@ -190,10 +241,12 @@ select is_empty(
   'What was asked to stop matches no more'
 );
 
--- A page at a time -----------------------------------------------------------------------------------
+-- A page at a time --------------------------------------------------------------------------------
 
 -- What became of which jobs, call by call, each from where the one before stopped.
-create function pg_temp.pages(action text, filter jsonb, max_jobs integer, arguments jsonb default '{}')
+create function pg_temp.pages(
+  action text, filter jsonb, max_jobs integer, arguments jsonb default '{}'
+)
 returns text language plpgsql as $$
 declare
   v_cursor text;
@@ -202,7 +255,10 @@ declare
 begin
   loop
     select
-      string_agg(coalesce(job.payload ->> 'n', '-') || left(found.outcome, 1), ' ' order by job.payload ->> 'n') as ns,
+      string_agg(
+        coalesce(job.payload ->> 'n', '-') || left(found.outcome, 1),
+        ' ' order by job.payload ->> 'n'
+      ) as ns,
       max(found.next_cursor) as next
     into v_page
     from queue.bulk(
@@ -216,7 +272,9 @@ begin
   return v_pages;
 end $$;
 
-select queue.enqueue('paged', jsonb_build_object('n', n), 'paged', delay => case when n > 5 then interval '1 hour' end)
+select queue.enqueue(
+  'paged', jsonb_build_object('n', n), 'paged', delay => case when n > 5 then interval '1 hour' end
+)
 from generate_series(1, 7) as n;
 select queue.claim('w', '{paged}', 3);
 select is(
@@ -229,7 +287,8 @@ select is(
 );
 select is(
   pg_temp.pages(
-    'retry', jsonb_build_object('ids', (select jsonb_agg(id) from queue.jobs where queue = 'paged')), 3
+    'retry',
+    jsonb_build_object('ids', (select jsonb_agg(id) from queue.jobs where queue = 'paged')), 3
   ),
   '1s 2s 3s, 4c 5c 6c, 7c',
   'A list of ids has pages, too; what is skipped is not met again'
@@ -240,22 +299,28 @@ insert into queue.jobs (
   created_at, available_at, finished_at, status, max_attempts, attempt, fence, kind, error_type
 )
 select
-  now(), now(), now() - n * interval '1 s', 'failed', 5, 1, 1, case when n > 10100 then 'rare' else 'common' end, 'E'
+  now(), now(), now() - n * interval '1 s', 'failed', 5, 1, 1,
+  case when n > 10100 then 'rare' else 'common' end, 'E'
 from generate_series(1, 10200) as n;
 create temp table reads as select queue_tests.rows_read() as rows;
-create temp table nothing as select * from queue.bulk('retry', '{"kind": "rare"}', false, reason => 'none');
+create temp table nothing as
+select * from queue.bulk('retry', '{"kind": "rare"}', false, reason => 'none');
 select results_eq(
-  'select job_id, outcome, next_cursor is not null from nothing', 'values (null::bigint, null::text, true)',
+  'select job_id, outcome, next_cursor is not null from nothing',
+  'values (null::bigint, null::text, true)',
   'A call that found nothing in 10,000 rows says where to go on'
 );
 select cmp_ok(
-  queue_tests.rows_read() - (select rows from reads), '<=', 20100::bigint, 'It read 10,000 rows, and their index'
+  queue_tests.rows_read() - (select rows from reads), '<=', 20100::bigint,
+  'It read 10,000 rows, and their index'
 );
 select is_empty($$ select from queue.audit where reason = 'none' $$, 'It is not in the audit');
 select results_eq(
   $$
     select found.outcome, found.next_cursor, count(*)::integer
-    from nothing, queue.bulk('retry', '{"kind": "rare"}', false, cursor => nothing.next_cursor) as found
+    from nothing, queue.bulk(
+      'retry', '{"kind": "rare"}', false, cursor => nothing.next_cursor
+    ) as found
     group by 1, 2
   $$,
   $$ values ('changed', null::text, 100) $$,
@@ -266,23 +331,33 @@ select results_eq(
 insert into queue.jobs (created_at, available_at, max_attempts, queue, kind)
 select now(), now(), 5, 'both', 'wait' from generate_series(1, 6000) as n;
 insert into queue.jobs (
-  created_at, available_at, started_at, lease_expires_at, worker, status, max_attempts, attempt, fence, queue, kind
+  created_at, available_at, started_at, lease_expires_at, worker, status, max_attempts, attempt,
+  fence, queue, kind
 )
 select now(), now(), now(), now() + interval '1 hour', 'w', 'running', 5, 1, 1, 'both', 'run'
 from generate_series(1, 6000) as n;
 truncate reads;
 insert into reads select queue_tests.rows_read();
 select ok(
-  (select job_id is null and next_cursor like 'running %' from queue.bulk('cancel', '{"queue": "both", "kind": "k"}')),
+  (
+    select job_id is null
+      and next_cursor like 'running %'
+    from queue.bulk('cancel', '{"queue": "both", "kind": "k"}')
+  ),
   'A call stops among what runs'
 );
 select cmp_ok(
-  queue_tests.rows_read() - (select rows from reads), '<=', 20100::bigint, 'when it has read 10,000 of both'
+  queue_tests.rows_read() - (select rows from reads), '<=', 20100::bigint,
+  'when it has read 10,000 of both'
 );
 
-select is((select count(*)::integer from queue.bulk('retry', '{"kind": "common"}', null, 5)), 5, 'A null dry_run lists');
 select is(
-  (select count(*)::integer from queue.jobs where kind = 'common' and status = 'failed'), 10100, 'and changes nothing'
+  (select count(*)::integer from queue.bulk('retry', '{"kind": "common"}', null, 5)), 5,
+  'A null dry_run lists'
+);
+select is(
+  (select count(*)::integer from queue.jobs where kind = 'common' and status = 'failed'), 10100,
+  'and changes nothing'
 );
 
 select * from finish();

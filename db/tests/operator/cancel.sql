@@ -4,7 +4,8 @@ select no_plan();
 create temp table jobs as select * from queue_tests.one_of_each();
 
 select throws_ok(
-  format('select queue.cancel(%s)', job_id), 'RL409', null, 'A ' || status || ' job is not cancelled'
+  format('select queue.cancel(%s)', job_id), 'RL409', null,
+  'A ' || status || ' job is not cancelled'
 )
 from jobs where status in ('succeeded', 'failed', 'cancelled');
 
@@ -33,7 +34,9 @@ select results_eq(
     from queue_tests.events(queue_tests.job_id('queued')) offset 1
   $$,
   $$
-    values ('cancelled', 'queued', 'cancelled', 0, 0, null::text, '{"reason": "ordered twice"}'::jsonb)
+    values (
+      'cancelled', 'queued', 'cancelled', 0, 0, null::text, '{"reason": "ordered twice"}'::jsonb
+    )
   $$,
   'The event says why'
 );
@@ -64,7 +67,9 @@ select results_eq(
     from queue_tests.events(queue_tests.job_id('running')) offset 2
   $$,
   $$
-    values ('cancel_requested', 'running', 'running', 1, 1, 'tester', '{"reason": "too slow"}'::jsonb)
+    values (
+      'cancel_requested', 'running', 'running', 1, 1, 'tester', '{"reason": "too slow"}'::jsonb
+    )
   $$,
   'The event names the worker that is asked'
 );
@@ -113,7 +118,8 @@ select results_eq(
   'A job that waits for its retry is cancelled at once'
 );
 select is(
-  (select error_type from queue_tests.jobs where kind = 'between'), 'E', 'and keeps the error it had'
+  (select error_type from queue_tests.jobs where kind = 'between'), 'E',
+  'and keeps the error it had'
 );
 
 select throws_ok($$ select queue.cancel(-1) $$, 'RL404', null, 'An unknown job is RL404');

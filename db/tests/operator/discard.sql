@@ -12,7 +12,10 @@ select is(
 );
 select is_empty('select from queue.jobs where kind = ''dead''', 'A discarded job is gone');
 select results_eq(
-  $$ select event, from_status, to_status, detail from queue_tests.events((select id from dead)) offset 3 $$,
+  $$
+    select event, from_status, to_status, detail
+    from queue_tests.events((select id from dead)) offset 3
+  $$,
   $$ values ('discarded', 'failed', 'gone', '{"reason": "a duplicate"}'::jsonb) $$,
   'Its history stays, and ends with who discarded it and why'
 );
@@ -46,7 +49,9 @@ select is(
 
 select queue_tests.run_one('well');
 select queue.complete(queue_tests.job_id('well'), 1);
-select is(queue.discard(queue_tests.job_id('well')), 'succeeded', 'A succeeded job can be discarded');
+select is(
+  queue.discard(queue_tests.job_id('well')), 'succeeded', 'A succeeded job can be discarded'
+);
 
 select queue_tests.enqueue_one('waiting');
 select throws_ok(

@@ -4,18 +4,24 @@ select no_plan();
 select queue_tests.enqueue_one('busy', 'busy');
 select queue_tests.claim_one('busy');
 select queue_tests.enqueue_one('busy', 'busy');
-create temp table before as select jsonb_agg(to_jsonb(job) order by id) as all from queue.jobs as job;
+create temp table before as
+select jsonb_agg(to_jsonb(job) order by id) as all from queue.jobs as job;
 
 set local rowlock.actor = 'alice';
 create temp table answers as select * from queue.pause('busy', 'the database moves');
 set local rowlock.actor = '';
 select results_eq(
-  $$ select paused_at between now() and clock_timestamp(), paused_until, paused_by, pause_reason from answers $$,
+  $$
+    select paused_at between now() and clock_timestamp(), paused_until, paused_by, pause_reason
+    from answers
+  $$,
   $$ values (true, null::timestamptz, 'alice', 'the database moves') $$,
   'The answer says since when, until when, who and why'
 );
 select results_eq(
-  $$ select paused_at, paused_until, paused_by, pause_reason from queue.policies where queue = 'busy' $$,
+  $$
+    select paused_at, paused_until, paused_by, pause_reason from queue.policies where queue = 'busy'
+  $$,
   $$ select * from answers $$,
   'The policy says the same'
 );
@@ -29,12 +35,17 @@ select results_eq(
 );
 select is(queue_tests.claim_one('busy'), null, 'No job of a paused queue is claimed');
 select is(
-  (select jsonb_agg(to_jsonb(job) order by id) from queue.jobs as job), (select before.all from before),
+  (select jsonb_agg(to_jsonb(job) order by id) from queue.jobs as job),
+  (select before.all from before),
   'Pausing touches no job'
 );
 select isnt(queue_tests.enqueue_one('late', 'busy'), null, 'What is enqueued waits');
 select is(
-  (select verdict from queue.renew(array[(select min(id) from queue.jobs where kind = 'busy')], '{1}')),
+  (
+    select verdict from queue.renew(
+      array[(select min(id) from queue.jobs where kind = 'busy')], '{1}'
+    )
+  ),
   'held', 'What runs goes on'
 );
 select results_eq(
@@ -64,7 +75,9 @@ select results_eq(
   $$ values (true, true) $$,
   'The audit says until when; without a claimed actor it is the user who is signed in'
 );
-update queue.policies set paused_until = clock_timestamp() - interval '1 second' where queue = 'busy';
+update queue.policies
+set paused_until = clock_timestamp() - interval '1 second'
+where queue = 'busy';
 select isnt(queue_tests.claim_one('busy'), null, 'A pause ends by itself when its time has come');
 
 select queue.set_policy('kept', lease => '5 min');
@@ -73,7 +86,8 @@ select is((select lease from queue.policies where queue = 'kept'), '5 min', 'A p
 
 select queue.pause('long', repeat('x', 2000));
 select is(
-  (select length(pause_reason) from queue.policies where queue = 'long'), 1000, 'A long reason is cut'
+  (select length(pause_reason) from queue.policies where queue = 'long'), 1000,
+  'A long reason is cut'
 );
 
 select throws_ok('select queue.pause(' || arguments || ')', 'RL400', null, rule)
@@ -82,12 +96,15 @@ from (
     ('null', 'A queue must be named'),
     ($$'No Name'$$, 'A queue has a name as queues have'),
     ($$'q', until => clock_timestamp()$$, 'The end lies ahead'),
-    ($$'q', until => clock_timestamp() + interval '11 years'$$, 'The end is at most 10 years ahead'),
+    (
+      $$'q', until => clock_timestamp() + interval '11 years'$$, 'The end is at most 10 years ahead'
+    ),
     ($$'q', until => 'infinity'$$, 'For ever is said without an end'),
     ($$'q', until => '-infinity'$$, 'The end is no beginning')
 ) as wrong (arguments, rule);
 select is_empty(
-  $$ select from queue.policies where queue in ('q', 'No Name') $$, 'A refused pause leaves no policy'
+  $$ select from queue.policies where queue in ('q', 'No Name') $$,
+  'A refused pause leaves no policy'
 );
 
 set local role queue_viewer;

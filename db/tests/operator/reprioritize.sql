@@ -13,10 +13,14 @@ select queue_tests.enqueue_one('line', 'line');
 select queue_tests.enqueue_one('line', 'line');
 select queue_tests.enqueue_one('line', 'line', priority => 7);
 create temp table line as
-select id, available_at, row_number() over (order by id) as place from queue_tests.jobs where kind = 'line';
+select id, available_at, row_number() over (order by id) as place
+from queue_tests.jobs
+where kind = 'line';
 
 create temp table answers as
-select answer.* from line, queue.reprioritize(line.id, 7, 'a promise was made') as answer where place = 2;
+select answer.*
+from line, queue.reprioritize(line.id, 7, 'a promise was made') as answer
+where place = 2;
 select results_eq(
   $$ select * from answers $$,
   $$
@@ -75,7 +79,8 @@ select is(
 );
 
 select throws_ok(
-  format('select queue.reprioritize(queue_tests.job_id(%L), %s)', 'queued', priority), 'RL400', null,
+  format('select queue.reprioritize(queue_tests.job_id(%L), %s)', 'queued', priority), 'RL400',
+  null,
   rule
 )
 from (

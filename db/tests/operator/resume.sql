@@ -42,7 +42,8 @@ select queue.pause('ended', until => clock_timestamp() + interval '1 hour');
 update queue.policies set paused_until = clock_timestamp() - interval '1 s' where queue = 'ended';
 select is(queue.resume('ended'), false, 'A pause that has run out is none');
 select is(
-  (select paused_at from queue_tests.policies where queue = 'ended'), null, 'and is forgotten all the same'
+  (select paused_at from queue_tests.policies where queue = 'ended'), null,
+  'and is forgotten all the same'
 );
 select queue.pause('ahead', until => clock_timestamp() + interval '1 hour');
 select is(queue.resume('ahead'), true, 'One that has not is ended');

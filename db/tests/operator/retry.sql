@@ -9,7 +9,10 @@ select throws_ok(
 from jobs where status in ('queued', 'running', 'succeeded');
 
 create temp table before as
-select job.* from queue_tests.jobs as job join jobs on jobs.job_id = job.id and jobs.status = 'failed';
+select job.*
+from queue_tests.jobs as job
+  join jobs on jobs.job_id = job.id
+  and jobs.status = 'failed';
 
 create temp table answers as
 select answer.*
@@ -82,7 +85,11 @@ select lives_ok(
   'A delay in the past is taken'
 );
 select results_eq(
-  $$ select available_at between now() and clock_timestamp() from queue_tests.jobs where kind = 'cancelled' $$,
+  $$
+    select available_at between now() and clock_timestamp()
+    from queue_tests.jobs
+    where kind = 'cancelled'
+  $$,
   $$ values (true) $$,
   'and means now'
 );

@@ -4,7 +4,8 @@ select no_plan();
 create temp table jobs as select * from queue_tests.one_of_each();
 
 select throws_ok(
-  format('select queue.run_now(%s)', job_id), 'RL409', null, 'A ' || status || ' job is not made due'
+  format('select queue.run_now(%s)', job_id), 'RL409', null,
+  'A ' || status || ' job is not made due'
 )
 from jobs where status <> 'queued';
 
@@ -19,7 +20,9 @@ select results_eq(
 );
 select results_eq(
   $$
-    select status, attempt, fence, max_attempts, priority, available_at between now() and clock_timestamp()
+    select
+      status, attempt, fence, max_attempts, priority,
+      available_at between now() and clock_timestamp()
     from queue_tests.jobs where kind = 'later'
   $$,
   $$ values ('queued', 0, 0, 5, 5::smallint, true) $$,
@@ -29,7 +32,8 @@ select results_eq(
   $$
     select item.event, item.from_status, item.to_status, item.attempt, item.fence, item.worker,
       item.detail ->> 'reason', (item.detail ->> 'available_at')::timestamptz = job.available_at
-    from queue_tests.jobs as job, queue_tests.events(job.id) as item where job.kind = 'later' offset 1
+    from queue_tests.jobs as job, queue_tests.events(job.id) as item
+    where job.kind = 'later' offset 1
   $$,
   $$ values ('made_due', 'queued', 'queued', 0, 0, null::text, 'the customer waits', true) $$,
   'The event says since when it is due, and why'
@@ -54,9 +58,12 @@ select results_eq(
 );
 
 -- One that is due already.
-create temp table due as select queue_tests.everything(job_id) as all from jobs where status = 'queued';
+create temp table due as
+select queue_tests.everything(job_id) as all from jobs where status = 'queued';
 select results_eq(
-  $$ select answer.* from jobs, queue.run_now(jobs.job_id) as answer where jobs.status = 'queued' $$,
+  $$
+    select answer.* from jobs, queue.run_now(jobs.job_id) as answer where jobs.status = 'queued'
+  $$,
   $$ select id, 'queued', 0, available_at from queue_tests.jobs where kind = 'queued' $$,
   'A job that is due already is answered as it is'
 );

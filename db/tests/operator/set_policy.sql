@@ -19,12 +19,15 @@ select results_eq(
 );
 select results_eq(
   $$
-    select lease, timeout, max_attempts, backoff_base, backoff_cap, finished_retention, failed_retention
+    select
+      lease, timeout, max_attempts, backoff_base, backoff_cap, finished_retention, failed_retention
     from queue_tests.policies where queue = 'slow'
   $$,
   $$
-    values (interval '5 min', interval '1 hour', 3, interval '1 s', interval '10 s', interval '1 day',
-      interval '2 days')
+    values (
+      interval '5 min', interval '1 hour', 3, interval '1 s', interval '10 s', interval '1 day',
+      interval '2 days'
+    )
   $$,
   'It is kept'
 );
@@ -48,7 +51,11 @@ select results_eq(
   'What is unset has no value'
 );
 select results_eq(
-  $$ select value from queue.set_policy('slow', lease => '7 min', unset => '{lease}') where name = 'lease' $$,
+  $$
+    select value
+    from queue.set_policy('slow', lease => '7 min', unset => '{lease}')
+    where name = 'lease'
+  $$,
   $$ values ('00:07:00') $$,
   'A value given stands before its unsetting'
 );
@@ -62,7 +69,9 @@ select results_eq(
   $$ select null::text, null::text where false $$,
   'A queue without a policy is answered with nothing that differs'
 );
-select is_empty($$ select from queue.audit where queue = 'fresh' $$, 'To change nothing is no action');
+select is_empty(
+  $$ select from queue.audit where queue = 'fresh' $$, 'To change nothing is no action'
+);
 
 -- What it is for.
 select queue_tests.enqueue_one('slow', 'slow');
@@ -84,7 +93,8 @@ select ok(
 select queue.pause('slow', 'later');
 select queue.set_policy('slow', lease => '1 min');
 select is(
-  (select pause_reason from queue_tests.policies where queue = 'slow'), 'later', 'A pause stays as it is'
+  (select pause_reason from queue_tests.policies where queue = 'slow'), 'later',
+  'A pause stays as it is'
 );
 
 select throws_ok('select queue.set_policy(' || arguments || ')', 'RL400', null, rule)
@@ -110,7 +120,9 @@ from (
     ($$'q', unset => '{paused_at}'$$, 'Only what can be set can be unset'),
     ($$'q', unset => '{null}'$$, 'Null is no name to unset')
 ) as wrong (arguments, rule);
-select is_empty($$ select from queue_tests.policies where queue = 'q' $$, 'A refused policy is not kept');
+select is_empty(
+  $$ select from queue_tests.policies where queue = 'q' $$, 'A refused policy is not kept'
+);
 
 set local role queue_viewer;
 select throws_ok($$ select queue.set_policy('q') $$, '42501', null, 'Who may only look may not');

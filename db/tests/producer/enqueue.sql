@@ -1,7 +1,7 @@
 begin;
 select no_plan();
 
--- What is created -----------------------------------------------------------------------------------
+-- What is created ---------------------------------------------------------------------------------
 
 select results_eq(
   $$ select created from queue.enqueue('bare') $$,
@@ -56,8 +56,10 @@ select results_eq(
 
 select lives_ok(
   $$
-    select queue.enqueue('full', '{"to": "a@b.example"}', 'mail', 9, null, '5 min', 3, '90 s', '1 h',
-      'key-1', '{"trace": "t"}')
+    select queue.enqueue(
+      'full', '{"to": "a@b.example"}', 'mail', 9, null, '5 min', 3, '90 s', '1 h', 'key-1',
+      '{"trace": "t"}'
+    )
   $$,
   'The parameters stand in the documented order'
 );
@@ -83,7 +85,9 @@ select results_eq(
     where job.kind = 'full'
   $$,
   $$
-    values ('enqueued', '{"priority": 9, "max_attempts": 3, "idempotency_key": "key-1"}'::jsonb, true)
+    values (
+      'enqueued', '{"priority": 9, "max_attempts": 3, "idempotency_key": "key-1"}'::jsonb, true
+    )
   $$,
   'The event tells priority, attempts, key and when the job is due'
 );
@@ -113,7 +117,7 @@ select results_eq(
   'max_attempts comes from the call, else the policy of the queue, else the settings'
 );
 
--- When it is due ------------------------------------------------------------------------------------
+-- When it is due ----------------------------------------------------------------------------------
 
 select queue.enqueue('past', available_at => '2001-01-01Z');
 select queue.enqueue('ancient', available_at => '0001-01-01 00:00:00Z');
@@ -134,7 +138,7 @@ select is(
   'An instant ahead is kept to the microsecond'
 );
 
--- Bounds --------------------------------------------------------------------------------------------
+-- Bounds ------------------------------------------------------------------------------------------
 
 select throws_ok(format('select queue.enqueue(%s)', args), code, null, rule)
 from (
@@ -166,19 +170,33 @@ from (
     ($$'a', delay => '-11 years'$$, 'RL400', 'A delay lies at most 10 years back'),
     ($$'a', available_at => 'infinity'$$, 'RL400', 'Infinity is no instant (A26)'),
     ($$'a', available_at => '-infinity'$$, 'RL400', 'Minus infinity is no instant (A26)'),
-    ($$'a', available_at => '294276-01-01Z'$$, 'RL400', 'A year no client can read is refused (A26)'),
-    ($$'a', available_at => '0044-03-15 BC'$$, 'RL400', 'An instant before Christ is refused (A26)'),
+    (
+      $$'a', available_at => '294276-01-01Z'$$, 'RL400',
+      'A year no client can read is refused (A26)'
+    ),
+    (
+      $$'a', available_at => '0044-03-15 BC'$$, 'RL400', 'An instant before Christ is refused (A26)'
+    ),
     ($$'a', available_at => now() + interval '11 years'$$, 'RL400', 'At most 10 years ahead'),
-    ($$'a', available_at => now(), delay => '1 s'$$, 'RL400', 'Instant and delay exclude each other'),
+    (
+      $$'a', available_at => now(), delay => '1 s'$$, 'RL400',
+      'Instant and delay exclude each other'
+    ),
     ($$'a', idempotency_key => ''$$, 'RL400', 'A key is not empty'),
     ($$'a', idempotency_key => repeat('k', 256)$$, 'RL400', 'A key has at most 255 characters'),
     ($$'a', idempotency_key => repeat('k', 10000000)$$, 'RL400', 'A key of 10 MB is refused (A28)'),
     ($$'a', headers => '[]'$$, 'RL400', 'Headers are an object'),
     ($$'a', headers => 'null'$$, 'RL400', 'Headers are not the JSON null'),
-    ($$'a', headers => jsonb_build_object('h', repeat('x', 16384))$$, 'RL413', 'Headers fit in 16 kB'),
+    (
+      $$'a', headers => jsonb_build_object('h', repeat('x', 16384))$$, 'RL413',
+      'Headers fit in 16 kB'
+    ),
     ($$'a', to_jsonb(repeat('x', 1048575))$$, 'RL413', 'A payload is at most 1 MiB (A19)'),
     ($$'a', to_jsonb(repeat('x', 2000000))$$, 'RL413', 'A payload of 2 MB is refused (A19)'),
-    ($$'a', (repeat('[', 102) || repeat(']', 102))::jsonb$$, 'RL400', 'A payload is hardly more than 100 levels deep'),
+    (
+      $$'a', (repeat('[', 102) || repeat(']', 102))::jsonb$$, 'RL400',
+      'A payload is hardly more than 100 levels deep'
+    ),
     ($$'a', '1e309'$$, 'RL400', 'A payload has no number beyond a double'),
     ($$'a', '[[-1e400]]'$$, 'RL400', 'A payload has none deep inside or negative either')
 ) as wrong (args, code, rule);
@@ -201,14 +219,28 @@ select lives_ok(
 from (
   values
     ($$repeat('k', 63), queue => '9_.:-'$$, 'A name of 63 characters and each sign is taken'),
-    ($$'edge', priority => 0, max_attempts => 1, lease => '1 s', timeout => '1 s'$$, 'The lower bounds are taken'),
-    ($$'edge', priority => 9, max_attempts => 100000, lease => '24 hours', timeout => '7 days'$$, 'The upper bounds are taken'),
+    (
+      $$'edge', priority => 0, max_attempts => 1, lease => '1 s', timeout => '1 s'$$,
+      'The lower bounds are taken'
+    ),
+    (
+      $$'edge', priority => 9, max_attempts => 100000, lease => '24 hours', timeout => '7 days'$$,
+      'The upper bounds are taken'
+    ),
     ($$'edge', delay => '10 years'$$, 'Ten years ahead is taken'),
-    ($$'edge', idempotency_key => repeat('🔑', 255)$$, 'A key of 255 characters of 4 bytes is taken'),
+    (
+      $$'edge', idempotency_key => repeat('🔑', 255)$$, 'A key of 255 characters of 4 bytes is taken'
+    ),
     ($$'edge', to_jsonb(repeat('x', 1048574))$$, 'A payload of exactly 1 MiB is taken (A19)'),
-    ($$'edge', (repeat('[', 100) || repeat(']', 100))::jsonb$$, 'A payload 100 levels deep is taken'),
+    (
+      $$'edge', (repeat('[', 100) || repeat(']', 100))::jsonb$$,
+      'A payload 100 levels deep is taken'
+    ),
     ($$'edge', '1.7e308'$$, 'A large double is taken'),
-    ($$'edge', headers => jsonb_build_object('h', repeat('x', 16375))$$, 'Headers of 16 kB are taken')
+    (
+      $$'edge', headers => jsonb_build_object('h', repeat('x', 16375))$$,
+      'Headers of 16 kB are taken'
+    )
 ) as right_ (args, rule);
 
 select lives_ok(
@@ -232,7 +264,7 @@ select is(
   'Of a repeated name in a payload the last counts (A22)'
 );
 
--- Idempotency ---------------------------------------------------------------------------------------
+-- Idempotency -------------------------------------------------------------------------------------
 
 select queue.enqueue('paid', '{"order": 1}', idempotency_key => 'order-1');
 
@@ -243,7 +275,10 @@ select results_eq(
 );
 
 select results_eq(
-  $$ select * from queue.enqueue('paid', '{"order":1.0}', priority => 9, idempotency_key => 'order-1') $$,
+  $$
+    select *
+    from queue.enqueue('paid', '{"order":1.0}', priority => 9, idempotency_key => 'order-1')
+  $$,
   $$ select queue_tests.job_id('paid'), false $$,
   'Equal payloads are the same work, however they are written and whatever else differs'
 );
@@ -269,7 +304,9 @@ select throws_ok(
 );
 
 select results_eq(
-  $$ select created from queue.enqueue('paid', '{"order": 2}', 'other', idempotency_key => 'order-1') $$,
+  $$
+    select created from queue.enqueue('paid', '{"order": 2}', 'other', idempotency_key => 'order-1')
+  $$,
   $$ values (true) $$,
   'A key belongs to its queue: another queue does not know it'
 );
@@ -298,7 +335,7 @@ select throws_ok(
   '23505', null, 'The table itself refuses a second job under a key'
 );
 
--- Where it may not be written -----------------------------------------------------------------------
+-- Where it may not be written ---------------------------------------------------------------------
 
 set transaction read only;
 select throws_ok(

@@ -3,30 +3,35 @@ select no_plan();
 
 create temp table answers (ordinal integer, job_id bigint, created boolean);
 
--- What is created -----------------------------------------------------------------------------------
+-- What is created ---------------------------------------------------------------------------------
 
 insert into answers
 select * from queue.enqueue_many(
   '[
     {"kind": "bare"},
-    {"kind": "full", "queue": "mail", "payload": {"a": 1}, "priority": 9, "delay": "5 min", "max_attempts": 3,
-     "lease": "90 s", "timeout": "1 h", "idempotency_key": "k", "headers": {"h": 1}},
+    {"kind": "full", "queue": "mail", "payload": {"a": 1}, "priority": 9, "delay": "5 min",
+     "max_attempts": 3, "lease": "90 s", "timeout": "1 h", "idempotency_key": "k",
+     "headers": {"h": 1}},
     {"kind": "dated", "available_at": "2001-01-01T00:00:00Z"},
-    {"kind": "nulls", "queue": null, "payload": null, "priority": null, "available_at": null, "delay": null,
-     "max_attempts": null, "lease": null, "timeout": null, "idempotency_key": null, "headers": null}
+    {"kind": "nulls", "queue": null, "payload": null, "priority": null, "available_at": null,
+     "delay": null, "max_attempts": null, "lease": null, "timeout": null, "idempotency_key": null,
+     "headers": null}
   ]'
 );
 
 select results_eq(
   $$ select answer.ordinal, answer.created, job.kind
-     from answers as answer join queue_tests.jobs as job on job.id = answer.job_id order by answer.ordinal $$,
+     from answers as answer
+       join queue_tests.jobs as job on job.id = answer.job_id
+     order by answer.ordinal $$,
   $$ values (1, true, 'bare'), (2, true, 'full'), (3, true, 'dated'), (4, true, 'nulls') $$,
   'Answers are numbered from 1 in the order of the array'
 );
 
 select results_eq(
   $$
-    select kind, queue, payload, headers, priority::integer, status, attempt, max_attempts, fence, lease,
+    select
+      kind, queue, payload, headers, priority::integer, status, attempt, max_attempts, fence, lease,
       timeout, idempotency_key, available_at - created_at
     from queue_tests.jobs order by id
   $$,
@@ -53,8 +58,14 @@ select results_eq(
         '{"priority": 5, "max_attempts": 5}'::jsonb),
       ('full', 'enqueued', null, 'queued', 0, 0, 'mail', true,
         '{"priority": 9, "max_attempts": 3, "idempotency_key": "k"}'),
-      ('dated', 'enqueued', null, 'queued', 0, 0, 'default', true, '{"priority": 5, "max_attempts": 5}'),
-      ('nulls', 'enqueued', null, 'queued', 0, 0, 'default', true, '{"priority": 5, "max_attempts": 5}')
+      (
+        'dated', 'enqueued', null, 'queued', 0, 0, 'default', true,
+        '{"priority": 5, "max_attempts": 5}'
+      ),
+      (
+        'nulls', 'enqueued', null, 'queued', 0, 0, 'default', true,
+        '{"priority": 5, "max_attempts": 5}'
+      )
   $$,
   'Each job has the event that enqueue would have written'
 );
@@ -84,13 +95,15 @@ select is_empty(
 select results_eq(
   $$
     select count(*)::integer, count(distinct job_id)::integer, bool_and(created)
-    from queue.enqueue_many((select jsonb_agg('{"kind": "many"}'::jsonb) from generate_series(1, 1000)))
+    from queue.enqueue_many(
+      (select jsonb_agg('{"kind": "many"}'::jsonb) from generate_series(1, 1000))
+    )
   $$,
   $$ values (1000, 1000, true) $$,
   'A batch of 1,000 is taken'
 );
 
--- Keys ----------------------------------------------------------------------------------------------
+-- Keys --------------------------------------------------------------------------------------------
 
 select queue.enqueue('known', idempotency_key => 'k0');
 truncate answers;
@@ -112,7 +125,10 @@ select results_eq(
   'A key known to the table or taken earlier in the array answers created = false'
 );
 select results_eq(
-  $$ select (select job_id from answers where ordinal = 2), (select job_id from answers where ordinal = 3) $$,
+  $$
+    select
+      (select job_id from answers where ordinal = 2), (select job_id from answers where ordinal = 3)
+  $$,
   $$ select (select job_id from answers where ordinal = 1), queue_tests.job_id('known') $$,
   'A duplicate answers the job which its key stands for'
 );
@@ -131,11 +147,19 @@ select is(
 );
 
 select throws_ok(
-  $$ select queue.enqueue_many('[{"kind": "new"}, {"kind": "keyed", "idempotency_key": "k1", "payload": 7}]') $$,
+  $$
+    select queue.enqueue_many(
+      '[{"kind": "new"}, {"kind": "keyed", "idempotency_key": "k1", "payload": 7}]'
+    )
+  $$,
   'RL422', null, 'A known key with another payload is RL422'
 );
 select throws_ok(
-  $$ select queue.enqueue_many('[{"kind": "new", "idempotency_key": "n"}, {"kind": "newer", "idempotency_key": "n"}]') $$,
+  $$
+    select queue.enqueue_many(
+      '[{"kind": "new", "idempotency_key": "n"}, {"kind": "newer", "idempotency_key": "n"}]'
+    )
+  $$,
   'RL422', null, 'So is a key used twice in the array for different kinds'
 );
 select is(
@@ -144,7 +168,7 @@ select is(
   'A batch is created whole or not at all'
 );
 
--- What is refused -----------------------------------------------------------------------------------
+-- What is refused ---------------------------------------------------------------------------------
 
 select throws_ok(format('select queue.enqueue_many(%L)', jobs), code, null, rule)
 from (
@@ -169,13 +193,24 @@ from (
     ('[{"kind": "a", "lease": "1000 years"}]', 'RL400', 'A lease is at most a day'),
     ('[{"kind": "a", "timeout": "0"}]', 'RL400', 'A timeout is at least a second'),
     ('[{"kind": "a", "delay": "99999999999 years"}]', 'RL400', 'A delay that overflows is refused'),
-    ('[{"kind": "a", "delay": "1 s", "available_at": "2027-01-01T00:00:00Z"}]', 'RL400', 'Not both'),
-    ('[{"kind": "a", "available_at": "2027-01-01T00:00:00"}]', 'RL400', 'An instant has a time zone'),
+    (
+      '[{"kind": "a", "delay": "1 s", "available_at": "2027-01-01T00:00:00Z"}]', 'RL400', 'Not both'
+    ),
+    (
+      '[{"kind": "a", "available_at": "2027-01-01T00:00:00"}]', 'RL400',
+      'An instant has a time zone'
+    ),
     ('[{"kind": "a", "available_at": "2027-01-31"}]', 'RL400', 'A date is no instant'),
-    ('[{"kind": "a", "available_at": "1/2/2027 12:00Z"}]', 'RL400', 'A date means the same in every session'),
+    (
+      '[{"kind": "a", "available_at": "1/2/2027 12:00Z"}]', 'RL400',
+      'A date means the same in every session'
+    ),
     ('[{"kind": "a", "available_at": "2027-02-30T00:00:00Z"}]', 'RL400', 'A day exists'),
     ('[{"kind": "a", "available_at": "infinity"}]', 'RL400', 'Infinity is no instant (A26)'),
-    ('[{"kind": "a", "available_at": "294276-01-01T00:00:00Z"}]', 'RL400', 'Nor is a far year (A26)'),
+    (
+      '[{"kind": "a", "available_at": "294276-01-01T00:00:00Z"}]', 'RL400',
+      'Nor is a far year (A26)'
+    ),
     ('[{"kind": "a", "idempotency_key": ""}]', 'RL400', 'A key is not empty'),
     ('[{"kind": "a", "headers": [1]}]', 'RL400', 'Headers are an object'),
     ('[{"kind": "a", "payload": 1e400}]', 'RL400', 'A payload has no number beyond a double'),
@@ -191,7 +226,9 @@ select throws_like(
   'The message names the element and the field'
 );
 select throws_ok(
-  $$ select queue.enqueue_many('[{"kind": "a"}, {"kind": "a", "lease": "1 s", "delay": "soon"}]') $$,
+  $$
+    select queue.enqueue_many('[{"kind": "a"}, {"kind": "a", "lease": "1 s", "delay": "soon"}]')
+  $$,
   'RL400', 'jobs: element 2: delay ''soon'' is no interval', 'also where it is not of its type'
 );
 select is(
@@ -205,13 +242,15 @@ select lives_ok(
   format('%s is an instant', instant)
 )
 from unnest('{
-  2027-01-31T12:00:00Z, 2027-01-31t12:00z, 2027-01-31 12:00:00.123456+00:00, 2027-01-31T12:00:00-0300, 2027-01-31T12:00:00 +02
+  2027-01-31T12:00:00Z, 2027-01-31t12:00z, 2027-01-31 12:00:00.123456+00:00,
+  2027-01-31T12:00:00-0300, 2027-01-31T12:00:00 +02
 }'::text[]) as instant;
 select queue.enqueue_many(
   jsonb_build_array(
     jsonb_build_object(
       'kind', 'ahead',
-      'available_at', to_char(now() at time zone 'utc' + interval '1 day', 'YYYY-MM-DD"T"HH24:MI:SS.US-03:00')
+      'available_at',
+      to_char(now() at time zone 'utc' + interval '1 day', 'YYYY-MM-DD"T"HH24:MI:SS.US-03:00')
     )
   )
 );

@@ -13,7 +13,9 @@ select results_eq(
      from cron.job order by jobid $$,
   $$
     select planned.job, planned.schedule, planned.command, true, true, true
-    from queue._cron_jobs((select extversion from pg_extension where extname = 'pg_cron')) as planned
+    from queue._cron_jobs(
+      (select extversion from pg_extension where extname = 'pg_cron')
+    ) as planned
   $$,
   'pg_cron has it, in this database, as the caller'
 );
@@ -28,7 +30,9 @@ select results_eq(
 
 -- The clean-up's own command.
 insert into cron.job_run_details (jobid, runid, command, start_time, end_time)
-select job.jobid, row_number() over () + 1000000, run.what, now() - run.ago::interval, now() - run.ended::interval
+select
+  job.jobid, row_number() over () + 1000000, run.what, now() - run.ago::interval,
+  now() - run.ended::interval
 from cron.job as job, (
   values ('old', '2 days', '2 days'), ('young', '1 hour', '1 hour'), ('cut short', '2 days', null),
     ('just begun', '1 second', null)
@@ -46,7 +50,9 @@ select results_eq(
 );
 
 set local role queue_operator;
-select throws_ok($$ select queue.install_cron() $$, '42501', null, 'An operator may not install it');
+select throws_ok(
+  $$ select queue.install_cron() $$, '42501', null, 'An operator may not install it'
+);
 set local role queue_admin;
 select throws_ok(
   $$ select queue.install_cron() $$, '42501', null,

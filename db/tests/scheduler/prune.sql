@@ -1,7 +1,9 @@
 begin;
 select no_plan();
 
-select results_eq($$ select * from queue.prune() $$, $$ values (0, false) $$, 'An empty table has an end');
+select results_eq(
+  $$ select * from queue.prune() $$, $$ values (0, false) $$, 'An empty table has an end'
+);
 
 -- The answers of some calls, one after the other.
 create function pg_temp.prunes(calls integer, max_jobs integer)
@@ -19,7 +21,9 @@ declare v_id bigint := queue_tests.one_in(status);
 begin
   perform queue_tests.age(v_id, ago);
   update queue.jobs as job
-  set queue = finished.queue, kind = format('%s.%s', finished.status, extract(epoch from ago)::bigint)
+  set queue = finished.queue, kind = format(
+    '%s.%s', finished.status, extract(epoch from ago)::bigint
+  )
   where job.id = v_id;
   return v_id;
 end $$;
@@ -32,14 +36,17 @@ from unnest('{queued,running}'::text[]) as status;
 create temp table before as select id from queue_tests.jobs;
 create temp table history as select * from queue_tests.job_events;
 
-select results_eq($$ select * from queue.prune() $$, $$ values (7, false) $$, 'It counts what it deleted');
+select results_eq(
+  $$ select * from queue.prune() $$, $$ values (7, false) $$, 'It counts what it deleted'
+);
 select results_eq(
   $$ select kind from queue_tests.jobs order by kind $$,
   $$
-    values ('cancelled.604740'), ('failed.2591940'), ('failed.604740'), ('failed.604801'), ('queued'),
+    values ('cancelled.604740'), ('failed.2591940'), ('failed.604740'), ('failed.604801'),
+      ('queued'),
       ('running'), ('succeeded.604740')
   $$,
-  'What succeeded or was cancelled stays 7 days, what failed 30; what is not finished stays for ever'
+  'What succeeded or was cancelled stays 7 days, what failed 30, what is not finished for ever'
 );
 select results_eq(
   $$ select * from queue_tests.job_events order by id $$, $$ select * from history order by id $$,
@@ -50,7 +57,8 @@ select results_eq(
      from queue.rollups where event = 'pruned' group by 1, 2, 3, 4 order by 1, 3 $$,
   $$
     values
-      ('ever', 'gone', 'cancelled', true, 3), ('ever', 'gone', 'failed', true, 1), ('ever', 'gone', 'succeeded', true, 3),
+      ('ever', 'gone', 'cancelled', true, 3), ('ever', 'gone', 'failed', true, 1),
+      ('ever', 'gone', 'succeeded', true, 3),
       ('ever_of_all', 'gone', 'cancelled', false, 3), ('ever_of_all', 'gone', 'failed', false, 1),
       ('ever_of_all', 'gone', 'succeeded', false, 3)
   $$,
@@ -63,7 +71,9 @@ select pg_temp.finished('succeeded', '61 s', 'short');
 select pg_temp.finished('failed', '61 s', 'short');
 select pg_temp.finished('failed', '121 s', 'short');
 select pg_temp.finished('succeeded', '59 s', 'short');
-select results_eq($$ select deleted from queue.prune() $$, $$ values (2) $$, 'A queue has a retention of its own');
+select results_eq(
+  $$ select deleted from queue.prune() $$, $$ values (2) $$, 'A queue has a retention of its own'
+);
 select results_eq(
   $$ select kind from queue_tests.jobs where queue = 'short' order by kind $$,
   $$ values ('failed.61'), ('succeeded.59') $$,
@@ -123,7 +133,8 @@ select is(
   'and the next goes on where it stopped'
 );
 select results_eq(
-  $$ select * from queue.prune(3) $$, $$ values (3, true) $$, 'It stops where it has deleted max_jobs'
+  $$ select * from queue.prune(3) $$, $$ values (3, true) $$,
+  'It stops where it has deleted max_jobs'
 );
 select is(
   (select place from ids join queue.steps on position = id where step = 'prune'), 28::bigint,
@@ -162,7 +173,9 @@ delete from queue.jobs;
 select pg_temp.rows(200, '2 hours');
 select pg_temp.rows(3000, '5 min');
 create temp table reads as select queue_tests.rows_read() as rows;
-select results_eq($$ select * from queue.prune(100) $$, $$ values (100, true) $$, 'A batch among many');
+select results_eq(
+  $$ select * from queue.prune(100) $$, $$ values (100, true) $$, 'A batch among many'
+);
 select cmp_ok(
   queue_tests.rows_read() - (select rows from reads), '<=', 1300::bigint,
   'It reads the rows it walks and looks up those it deletes, nothing else'
@@ -170,7 +183,9 @@ select cmp_ok(
 analyze queue.jobs;
 truncate reads;
 insert into reads select queue_tests.rows_read();
-select results_eq($$ select * from queue.prune(10) $$, $$ values (10, true) $$, 'whatever the statistics');
+select results_eq(
+  $$ select * from queue.prune(10) $$, $$ values (10, true) $$, 'whatever the statistics'
+);
 select cmp_ok(
   queue_tests.rows_read() - (select rows from reads), '<=', 150::bigint, 'A small batch is cheap'
 );
@@ -182,13 +197,17 @@ from (
 ) as wrong (max_jobs, rule);
 
 set local role queue_operator;
-select throws_ok($$ select queue.prune() $$, '42501', null, 'An operator ticks, and does not prune by hand');
+select throws_ok(
+  $$ select queue.prune() $$, '42501', null, 'An operator ticks, and does not prune by hand'
+);
 set local role queue_admin;
 select lives_ok($$ select queue.prune() $$, 'An admin may');
 reset role;
 
 set local transaction read only;
-select throws_ok($$ select queue.prune() $$, 'RL503', null, 'A read-only transaction is told RL503');
+select throws_ok(
+  $$ select queue.prune() $$, 'RL503', null, 'A read-only transaction is told RL503'
+);
 
 select * from finish();
 rollback;

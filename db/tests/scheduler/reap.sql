@@ -2,14 +2,16 @@ begin;
 select no_plan();
 
 select results_eq(
-  $$ select * from queue.reap() $$, $$ values (0, 0, 0, 0) $$, 'With nothing to take it takes nothing'
+  $$ select * from queue.reap() $$, $$ values (0, 0, 0, 0) $$,
+  'With nothing to take it takes nothing'
 );
 
 create temp table jobs as select * from queue_tests.one_of_each();
 create temp table before as
 select jobs.status, queue_tests.everything(jobs.job_id) as all from jobs;
 select results_eq(
-  $$ select * from queue.reap() $$, $$ values (0, 0, 0, 0) $$, 'A claim within its lease is left alone'
+  $$ select * from queue.reap() $$, $$ values (0, 0, 0, 0) $$,
+  'A claim within its lease is left alone'
 );
 
 -- running -> queued
@@ -23,11 +25,14 @@ select results_eq(
 );
 select queue_tests.expire_lease(queue_tests.job_id('lost'));
 select results_eq(
-  $$ select * from queue.reap() $$, $$ values (1, 0, 0, 0) $$, 'A claim whose lease ran out is taken away'
+  $$ select * from queue.reap() $$, $$ values (1, 0, 0, 0) $$,
+  'A claim whose lease ran out is taken away'
 );
 select results_eq(
   $$
-    select status, attempt, max_attempts, fence, num_nulls(worker, lease_expires_at, deadline_at, finished_at),
+    select
+      status, attempt, max_attempts, fence,
+      num_nulls(worker, lease_expires_at, deadline_at, finished_at),
       error_type, error_message, error_group is not null, settled_fence,
       available_at - clock_timestamp() between interval '1 s' and interval '2.5 s'
     from queue_tests.jobs where kind = 'lost'
@@ -61,9 +66,12 @@ select queue_tests.run_one('last', max_attempts => 1);
 select queue_tests.run_one('asked');
 select queue.cancel(queue_tests.job_id('asked'));
 select queue_tests.run_one('overran', timeout => '2 s');
-update queue.jobs set started_at = started_at - interval '1 min', deadline_at = deadline_at - interval '1 min'
+update queue.jobs
+set started_at = started_at - interval '1 min', deadline_at = deadline_at - interval '1 min'
 where kind = 'overran';
-select queue_tests.expire_lease(id) from queue_tests.jobs where kind in ('last', 'asked', 'overran');
+select queue_tests.expire_lease(id)
+from queue_tests.jobs
+where kind in ('last', 'asked', 'overran');
 select results_eq(
   $$ select * from queue.reap() $$, $$ values (1, 1, 1, 0) $$,
   'It counts what became of them: queued, failed, cancelled'
@@ -107,7 +115,9 @@ begin
   end loop;
   return v_claims;
 end $$;
-select is(pg_temp.kill_workers(), 3, 'A job that kills its worker each time is claimed max_attempts times');
+select is(
+  pg_temp.kill_workers(), 3, 'A job that kills its worker each time is claimed max_attempts times'
+);
 select results_eq(
   $$ select status, attempt, fence from queue_tests.jobs where kind = 'killer' $$,
   $$ values ('failed', 3, 3) $$,
@@ -123,7 +133,9 @@ select results_eq(
   $$ select * from queue.reap(3) $$, $$ values (3, 0, 0, 0) $$,
   'At most max_jobs are taken, and long leases do not stand in the way of those behind them'
 );
-select results_eq($$ select * from queue.reap(3) $$, $$ values (2, 0, 0, 0) $$, 'The next call goes on');
+select results_eq(
+  $$ select * from queue.reap(3) $$, $$ values (2, 0, 0, 0) $$, 'The next call goes on'
+);
 select throws_ok(format('select queue.reap(%s)', max_jobs), 'RL400', null, rule)
 from (
   values ('0', 'max_jobs is at least 1'), ('10001', 'max_jobs is at most 10,000'),
@@ -136,9 +148,15 @@ begin
   raise exception 'this row is broken';
 end $$;
 select queue_tests.expire_lease(id)
-from (select id from queue_tests.jobs where kind = 'many' and status = 'running' order by id limit 8) as first;
+from (
+  select id from queue_tests.jobs where kind = 'many' and status = 'running' order by id limit 8
+) as first;
 create temp table expired as
-select id from queue_tests.jobs where status = 'running' and lease_expires_at < clock_timestamp() order by id;
+select id
+from queue_tests.jobs
+where status = 'running'
+  and lease_expires_at < clock_timestamp()
+order by id;
 do $$
 begin
   execute format(
@@ -160,7 +178,10 @@ select results_eq(
   $$ select id from expired limit 4 $$,
   'It stays as it is'
 );
-select queue_tests.expire_lease(max(id)) from queue_tests.jobs where kind = 'many' and status = 'running';
+select queue_tests.expire_lease(max(id))
+from queue_tests.jobs
+where kind = 'many'
+  and status = 'running';
 select results_eq(
   $$ select * from queue.reap(2) $$, $$ values (1, 0, 0, 4) $$,
   'More broken rows than a call may take do not hide the one behind them'
@@ -168,7 +189,8 @@ select results_eq(
 select is_empty(
   $$
     select from queue_tests.job_events as item join expired on expired.id = item.job_id
-    where item.event = 'lease_expired' and item.job_id <= (select max(id) from (select id from expired limit 4) as f)
+    where item.event = 'lease_expired'
+      and item.job_id <= (select max(id) from (select id from expired limit 4) as f)
   $$,
   'What was set aside has no event'
 );
@@ -205,7 +227,9 @@ select cmp_ok(
 );
 
 set local role queue_operator;
-select throws_ok($$ select queue.reap() $$, '42501', null, 'An operator ticks, and does not reap by hand');
+select throws_ok(
+  $$ select queue.reap() $$, '42501', null, 'An operator ticks, and does not reap by hand'
+);
 set local role queue_admin;
 select lives_ok($$ select queue.reap(1) $$, 'An admin may');
 reset role;

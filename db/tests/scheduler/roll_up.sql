@@ -4,7 +4,8 @@ select no_plan();
 -- Some old database has it so; then 'null' in a literal is a word.
 set local array_nulls = off;
 
--- What commits is seen by its transaction id: here events get the id of one long ended, `back` before the present.
+-- What commits is seen by its transaction id: here events get the id of one long ended, `back`
+-- before the present.
 create function pg_temp.xid(back integer) returns xid8 language sql as $$
   select (pg_snapshot_xmin(pg_current_snapshot())::text::bigint - back)::text::xid8;
 $$;
@@ -22,7 +23,7 @@ create function pg_temp.ever(kind text) returns bigint language sql as $$
   from queue.rollups as rollup where rollup.kind = ever.kind and rollup.grain = 'ever';
 $$;
 
--- Exactly once --------------------------------------------------------------------------------------
+-- Exactly once ------------------------------------------------------------------------------------
 
 select pg_temp.put_cursor(pg_current_snapshot()::text);
 select queue_tests.run_one('a');
@@ -45,13 +46,16 @@ select results_eq(
   $$,
   $$
     values
-      ('ever', 'a', 'claimed', 'queued', 'running', 1::bigint), ('ever', 'a', 'enqueued', '', 'queued', 1),
+      ('ever', 'a', 'claimed', 'queued', 'running', 1::bigint),
+      ('ever', 'a', 'enqueued', '', 'queued', 1),
       ('ever', 'a', 'succeeded', 'running', 'succeeded', 1),
-      ('five_minutes', 'a', 'claimed', 'queued', 'running', 1), ('five_minutes', 'a', 'enqueued', '', 'queued', 1),
+      ('five_minutes', 'a', 'claimed', 'queued', 'running', 1),
+      ('five_minutes', 'a', 'enqueued', '', 'queued', 1),
       ('five_minutes', 'a', 'succeeded', 'running', 'succeeded', 1),
       ('hour', 'a', 'claimed', 'queued', 'running', 1), ('hour', 'a', 'enqueued', '', 'queued', 1),
       ('hour', 'a', 'succeeded', 'running', 'succeeded', 1),
-      ('minute', 'a', 'claimed', 'queued', 'running', 1), ('minute', 'a', 'enqueued', '', 'queued', 1),
+      ('minute', 'a', 'claimed', 'queued', 'running', 1),
+      ('minute', 'a', 'enqueued', '', 'queued', 1),
       ('minute', 'a', 'succeeded', 'running', 'succeeded', 1)
   $$,
   'Each transition is counted by the minute, by five, by the hour and for ever'
@@ -79,13 +83,15 @@ select results_eq(
   $$,
   $$
     values
-      ('ever_of_all', '', '', 'claimed', 1::bigint), ('five_minutes_of_all', '', '', 'claimed', 1), ('hour_of_all', '', '', 'claimed', 1),
+      ('ever_of_all', '', '', 'claimed', 1::bigint), ('five_minutes_of_all', '', '', 'claimed', 1),
+      ('hour_of_all', '', '', 'claimed', 1),
       ('minute_of_all', '', '', 'claimed', 1)
   $$,
   'And once more for all queues and kinds together'
 );
 select results_eq(
-  $$ select *, pg_temp.ever('a') from queue.roll_up() $$, $$ values (0::bigint, false, 3::bigint) $$,
+  $$ select *, pg_temp.ever('a') from queue.roll_up() $$,
+  $$ values (0::bigint, false, 3::bigint) $$,
   'Once more counts nothing twice'
 );
 
@@ -125,11 +131,13 @@ select results_eq(
   'Events that came with a restored dump are not counted: their transaction ids say nothing here'
 );
 
--- How long ------------------------------------------------------------------------------------------
+-- How long ----------------------------------------------------------------------------------------
 
 set local array_nulls = on;
 delete from queue.job_events;
-insert into queue.job_events (at, xid, job_id, attempt, fence, elapsed, event, from_status, to_status, queue, kind)
+insert into queue.job_events (
+  at, xid, job_id, attempt, fence, elapsed, event, from_status, to_status, queue, kind
+)
 select now(), pg_temp.xid(9), 1, 1, 1, elapsed, 'claimed', 'queued', 'running', 'q', 'timed'
 from unnest('{-1 s,0,4 ms,5 ms,1 s,2 s,59 s,1 h,9 days,null}'::interval[]) as elapsed;
 update queue.settings set adopted_event_id = 0;
@@ -143,12 +151,14 @@ select results_eq(
     where kind = 'timed' and grain = 'minute'
   $$,
   $$ values (10::bigint, 781262.009, '{3,1,0,0,0,0,0,0,2,0,0,0,1,0,0,0,2}'::bigint[]) $$,
-  'By how long they took: each under the last bound reached, none where it is not known, never less than nothing'
+  'By how long they took: each under the last bound reached, none where it is not known'
 );
 update queue.job_events as item
 set elapsed = case when item.elapsed < '4 ms' then '2 s' else item.elapsed end
 where item.elapsed <= '4 ms';
-insert into queue.job_events (at, xid, job_id, attempt, fence, elapsed, event, from_status, to_status, queue, kind)
+insert into queue.job_events (
+  at, xid, job_id, attempt, fence, elapsed, event, from_status, to_status, queue, kind
+)
 select now(), pg_temp.xid(9), 1, 1, 1, null, 'released', 'running', 'queued', 'q', 'timed';
 select pg_temp.put_cursor(pg_temp.before(9));
 select queue.roll_up();
@@ -169,15 +179,18 @@ select results_eq(
   'What comes later is added to what is there, bucket by bucket'
 );
 
--- Retention, bounds ---------------------------------------------------------------------------------
+-- Retention, bounds -------------------------------------------------------------------------------
 
 insert into queue.rollups
 select grain, now() - age, 'q', 'old', 'claimed', 'queued', 'running', 1
 from (
   values
-    ('minute', interval '24 h'), ('minute', '26 h'), ('hour', '91 days'), ('hour', '93 days'), ('ever', '9 years'),
-    ('minute_of_all', '24 h'), ('minute_of_all', '26 h'), ('five_minutes', '24 h'), ('five_minutes', '26 h'),
-    ('five_minutes_of_all', '24 h'), ('five_minutes_of_all', '26 h'), ('hour_of_all', '91 days'), ('hour_of_all', '93 days')
+    ('minute', interval '24 h'), ('minute', '26 h'), ('hour', '91 days'), ('hour', '93 days'),
+    ('ever', '9 years'),
+    ('minute_of_all', '24 h'), ('minute_of_all', '26 h'), ('five_minutes', '24 h'),
+    ('five_minutes', '26 h'),
+    ('five_minutes_of_all', '24 h'), ('five_minutes_of_all', '26 h'), ('hour_of_all', '91 days'),
+    ('hour_of_all', '93 days')
 ) as old (grain, age);
 select queue.roll_up();
 select results_eq(
@@ -196,7 +209,8 @@ select results_eq(
 
 select throws_ok(format('select queue.roll_up(%s)', most), 'RL400', null, rule)
 from (
-  values ('0', 'At least one transaction'), ('1000001', 'A million at most'), ('null', 'And not null')
+  values ('0', 'At least one transaction'), ('1000001', 'A million at most'),
+    ('null', 'And not null')
 ) as wrong (most, rule);
 
 update queue.steps set step = 'gone' where step = 'roll_up';
@@ -206,7 +220,9 @@ select results_eq(
 );
 
 set transaction read only;
-select throws_ok($$ select queue.roll_up() $$, 'RL503', null, 'A read-only transaction is told RL503');
+select throws_ok(
+  $$ select queue.roll_up() $$, 'RL503', null, 'A read-only transaction is told RL503'
+);
 
 select * from finish();
 rollback;

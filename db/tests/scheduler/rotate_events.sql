@@ -38,7 +38,8 @@ end $$;
 create temp table before as select current_setting('lock_timeout') as lock_timeout;
 set local timezone = 'Australia/Lord_Howe';
 select results_eq(
-  $$ select * from queue.rotate_events() $$, $$ values (3, 0, null::text) $$, 'Missing days are made'
+  $$ select * from queue.rotate_events() $$, $$ values (3, 0, null::text) $$,
+  'Missing days are made'
 );
 select is(
   current_setting('lock_timeout'), (select before.lock_timeout from before),
@@ -57,18 +58,22 @@ select results_eq(
       'FOR VALUES FROM (''%s 00:00:00+00'') TO (''%s 00:00:00+00'')',
       to_char(today + ahead, 'YYYY-MM-DD'), to_char(today + ahead + 1, 'YYYY-MM-DD')
     )
-    from generate_series(11, 14) as ahead, (select (clock_timestamp() at time zone 'utc')::date) as now (today)
+    from generate_series(11, 14) as ahead, (
+      select (clock_timestamp() at time zone 'utc')::date
+    ) as now (today)
     order by ahead
   $$,
   'A partition is a day of UTC, whatever the zone of who makes it'
 );
 select results_eq(
   $$
-    select attname::text collate "default", format_type(atttypid, atttypmod), attnotnull from pg_attribute
+    select attname::text collate "default", format_type(atttypid, atttypmod), attnotnull
+    from pg_attribute
     where attrelid = ('queue.' || pg_temp.day(14))::regclass and attnum > 0 order by attname
   $$,
   $$
-    select attname::text collate "default", format_type(atttypid, atttypmod), attnotnull from pg_attribute
+    select attname::text collate "default", format_type(atttypid, atttypmod), attnotnull
+    from pg_attribute
     where attrelid = ('queue.' || pg_temp.day(1))::regclass and attnum > 0 order by attname
   $$,
   'It has the columns of the others'
@@ -86,11 +91,16 @@ select results_eq(
 );
 set local timezone = 'America/Sao_Paulo';
 select is(
-  pg_temp.write_event(((clock_timestamp() at time zone 'utc')::date + 14 + time '23:59:59.999999') at time zone 'utc', 1),
+  pg_temp.write_event(
+    ((clock_timestamp() at time zone 'utc')::date + 14 + time '23:59:59.999999') at time zone 'utc',
+    1
+  ),
   'queue.' || pg_temp.day(14), 'An event finds its day to the last microsecond'
 );
 select is(
-  pg_temp.write_event(((clock_timestamp() at time zone 'utc')::date + 14)::timestamp at time zone 'utc', 2),
+  pg_temp.write_event(
+    ((clock_timestamp() at time zone 'utc')::date + 14)::timestamp at time zone 'utc', 2
+  ),
   'queue.' || pg_temp.day(14), 'from the first'
 );
 select results_eq(
@@ -129,7 +139,8 @@ begin
   for ahead in -33..-29 loop
     execute format(
       'create table queue.%I partition of queue.job_events for values from (%L) to (%L)',
-      pg_temp.day(ahead), (current_date + ahead) || ' 00:00:00+00', (current_date + ahead + 1) || ' 00:00:00+00'
+      pg_temp.day(ahead), (current_date + ahead) || ' 00:00:00+00',
+      (current_date + ahead + 1) || ' 00:00:00+00'
     );
     execute format('alter table queue.%I owner to queue_owner', pg_temp.day(ahead));
     perform pg_temp.write_event(current_date + ahead + interval '23:59:59.999999', ahead);
@@ -144,14 +155,16 @@ select results_eq(
   $$ values (-30::bigint), (-29) $$,
   'Younger events stay'
 );
-select pg_temp.write_event(clock_timestamp() - ago::interval, -100) from unnest('{35 days,40 days,60 days}'::text[]) as ago;
+select pg_temp.write_event(clock_timestamp() - ago::interval, -100)
+from unnest('{35 days,40 days,60 days}'::text[]) as ago;
 select pg_temp.write_event(clock_timestamp() + interval '20 days', 100);
 select results_eq(
   $$ select created, dropped from queue.rotate_events() $$, $$ values (0, 0) $$,
   'The default partition has its retention too'
 );
 select results_eq(
-  $$ select job_id from queue.job_events_default order by job_id $$, $$ values (3::bigint), (100) $$,
+  $$ select job_id from queue.job_events_default order by job_id $$,
+  $$ values (3::bigint), (100) $$,
   'event by event'
 );
 select queue.set_settings('{"events_retention": "1 minute"}');
@@ -172,14 +185,21 @@ begin
   execute format('create table queue.%I ()', pg_temp.day(13)); -- not a partition
 end $$;
 select results_eq(
-  $$ select created, dropped, note like '%' || pg_temp.day(13) || ' could not be made: a table of that name is there'
-     from queue.rotate_events() $$,
+  $$
+    select
+      created, dropped,
+      note like '%' || pg_temp.day(13) || ' could not be made: a table of that name is there'
+    from queue.rotate_events()
+  $$,
   $$ values (1, 0, true) $$,
   'A stranger''s table is left alone, and the other days are made'
 );
 
 set local role queue_operator;
-select throws_ok($$ select queue.rotate_events() $$, '42501', null, 'An operator ticks, and does not rotate by hand');
+select throws_ok(
+  $$ select queue.rotate_events() $$, '42501', null,
+  'An operator ticks, and does not rotate by hand'
+);
 set local role queue_admin;
 select lives_ok($$ select queue.rotate_events() $$, 'An admin may');
 reset role;

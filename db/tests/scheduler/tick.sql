@@ -37,7 +37,7 @@ update queue.steps set due_at = clock_timestamp() + interval '2 s' where step = 
 select results_eq(
   $$ select * from queue.tick() $$,
   $$ values (null::text, null::bigint, false, interval '30 s') $$,
-  'When nothing is due there is one row all the same; while nothing runs half a minute is soon enough'
+  'When nothing is due there is one row all the same; while nothing runs, in half a minute again'
 );
 select pg_temp.due('{reap}');
 select results_eq(
@@ -72,7 +72,8 @@ select results_eq(
   'Steps that find nothing to do are done in one call'
 );
 select is_empty(
-  $$ select from queue.steps where due_at <= clock_timestamp() $$, 'and none of them is due any more'
+  $$ select from queue.steps where due_at <= clock_timestamp() $$,
+  'and none of them is due any more'
 );
 select pg_temp.expire(1001);
 select pg_temp.due('{reap}');
@@ -89,25 +90,34 @@ select results_eq(
 select pg_temp.finish(1);
 select pg_temp.expire(1);
 select pg_temp.due('{reap,prune}', '1 second');
-select results_eq($$ select step from queue.tick() $$, $$ values ('prune') $$, 'A reap that is on time waits its turn');
+select results_eq(
+  $$ select step from queue.tick() $$, $$ values ('prune') $$,
+  'A reap that is on time waits its turn'
+);
 select pg_temp.finish(1);
 select pg_temp.due('{reap,prune}', '6 seconds');
 select results_eq(
   $$ select step from queue.tick() $$, $$ values ('reap') $$,
-  'One that is late by its interval does not, so that no step that is cancelled each time holds it up'
+  'One late by its interval does not, so that no step that is cancelled each time holds it up'
 );
 select queue.prune();
 
 -- A long table whose rows all stay.
 insert into queue.jobs (created_at, available_at, status, max_attempts, kind)
-select now() - interval '1 year', now() + interval '1 year', 'queued', 5, 'waiting' from generate_series(1, 10001);
+select now() - interval '1 year', now() + interval '1 year', 'queued', 5, 'waiting'
+from generate_series(1, 10001);
 select pg_temp.due('{prune}');
 select results_eq(
   $$ select step, processed, more from queue.tick() $$, $$ values ('prune', 0::bigint, false) $$,
   'A walk that deletes nothing does not go on at once'
 );
 select ok(
-  (select due_at < clock_timestamp() + interval '30 s' and position > 0 from queue.steps where step = 'prune'),
+  (
+    select due_at < clock_timestamp() + interval '30 s'
+      and position > 0
+    from queue.steps
+    where step = 'prune'
+  ),
   'but soon, where it stopped'
 );
 delete from queue.jobs where kind = 'waiting';
@@ -117,7 +127,8 @@ delete from queue.jobs where kind = 'dying';
 select pg_temp.expire(1);
 select pg_temp.due('{}');
 update queue.steps
-set due_at = clock_timestamp() + interval '1 hour', finished_at = clock_timestamp() + interval '1 hour';
+set due_at = clock_timestamp() + interval '1 hour',
+    finished_at = clock_timestamp() + interval '1 hour';
 select results_eq(
   $$ select step, processed from queue.tick() $$, $$ values ('reap', 1::bigint) $$,
   'What was finished in the future is due'
@@ -125,7 +136,11 @@ select results_eq(
 select queue.tick();
 select results_eq('select step from queue.tick()', 'values (null::text)', 'once');
 select is_empty(
-  $$ select from queue.steps where finished_at > clock_timestamp() or due_at > clock_timestamp() + every $$,
+  $$
+    select
+    from queue.steps
+    where finished_at > clock_timestamp() or due_at > clock_timestamp() + every
+  $$,
   'and then has its dates from the present'
 );
 
@@ -135,7 +150,8 @@ select queue_tests.run_one('work');
 select pg_temp.due('{}');
 update queue.steps set due_at = clock_timestamp() + interval '2 s' where step = 'reap';
 select ok(
-  (select due_in between '1.5 s' and '2 s' from queue.tick()), 'While something runs, the step that is due next'
+  (select due_in between '1.5 s' and '2 s' from queue.tick()),
+  'While something runs, the step that is due next'
 );
 select queue.complete(queue_tests.job_id('work'), 1);
 select ok(
@@ -147,7 +163,8 @@ create function pg_temp.refuse() returns trigger language plpgsql as $$
 begin
   raise exception 'the disk is full';
 end $$;
-create trigger refused before insert on queue.rollups for each statement execute function pg_temp.refuse();
+create trigger refused before insert on queue.rollups
+  for each statement execute function pg_temp.refuse();
 select pg_temp.finish(1);
 select pg_temp.due('{prune}');
 set local client_min_messages = error;
@@ -156,13 +173,21 @@ select results_eq(
   'A step that fails does not fail the call'
 );
 select results_eq(
-  $$ select failures, error, due_at > clock_timestamp() + interval '59 s' from queue.steps where step = 'prune' $$,
+  $$
+    select failures, error, due_at > clock_timestamp() + interval '59 s'
+    from queue.steps
+    where step = 'prune'
+  $$,
   $$ values (1, 'the disk is full', true) $$,
   'It is recorded and comes due again'
 );
 select is((select count(*) from queue.jobs where kind = 'old'), 1::bigint, 'What it did is undone');
 select results_eq(
-  $$ select status, detail like '%prune failed 1 times: the disk is full%' from queue.health() where check_name = 'steps' $$,
+  $$
+    select status, detail like '%prune failed 1 times: the disk is full%'
+    from queue.health()
+    where check_name = 'steps'
+  $$,
   $$ values ('warn', true) $$,
   'Health shows it'
 );
@@ -171,7 +196,8 @@ select queue.tick();
 select pg_temp.due('{prune}');
 select queue.tick();
 select is(
-  (select status from queue.health() where check_name = 'steps'), 'fail', 'and alarms at the third time'
+  (select status from queue.health() where check_name = 'steps'), 'fail',
+  'and alarms at the third time'
 );
 select pg_temp.due('{reap}');
 select results_eq(
@@ -180,7 +206,8 @@ select results_eq(
 drop trigger refused on queue.rollups;
 select pg_temp.due('{prune}');
 select results_eq(
-  $$ select step, processed from queue.tick() $$, $$ values ('prune', 1::bigint) $$, 'When it works again'
+  $$ select step, processed from queue.tick() $$, $$ values ('prune', 1::bigint) $$,
+  'When it works again'
 );
 select results_eq(
   $$ select failures, error, processed from queue.steps where step = 'prune' $$,
@@ -209,7 +236,9 @@ begin
   raise exception 'conflict' using errcode = '40001';
 end $$;
 select pg_temp.due('{reap}');
-select throws_ok($$ select queue.tick() $$, '40001', null, 'A serialization failure is raised, to be asked again');
+select throws_ok(
+  $$ select queue.tick() $$, '40001', null, 'A serialization failure is raised, to be asked again'
+);
 drop trigger refused on queue.jobs;
 set local client_min_messages = notice;
 

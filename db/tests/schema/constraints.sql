@@ -21,25 +21,58 @@ values ('minute', now(), 'q', 'k', 'claimed', 'queued', 'running', 1);
 create temp table violations (relation text, rule text, change text, what text);
 insert into violations
 values
-  ('jobs', 'status_is_known', 'status = ''done'' where kind = ''succeeded''', 'there is no sixth status'),
-  ('jobs', 'queued_can_run', 'worker = ''w'' where kind = ''queued''', 'a queued job has no worker'),
+  (
+    'jobs', 'status_is_known', 'status = ''done'' where kind = ''succeeded''',
+    'there is no sixth status'
+  ),
+  (
+    'jobs', 'queued_can_run', 'worker = ''w'' where kind = ''queued''', 'a queued job has no worker'
+  ),
   ('jobs', 'queued_can_run', 'lease_expires_at = now() where kind = ''queued''', 'nor a lease'),
   ('jobs', 'queued_can_run', 'deadline_at = now() where kind = ''queued''', 'nor a deadline'),
   ('jobs', 'queued_can_run', 'finished_at = now() where kind = ''queued''', 'nor a finish time'),
-  ('jobs', 'queued_can_run', 'attempt = 2, fence = 2 where kind = ''queued''', 'what is queued can be claimed'),
-  ('jobs', 'queued_can_run', 'cancel_requested_at = now() where kind = ''queued''', 'nobody is to stop what does not run'),
-  ('jobs', 'running_is_leased', 'worker = null where kind = ''running''', 'a running job has a worker'),
+  (
+    'jobs', 'queued_can_run', 'attempt = 2, fence = 2 where kind = ''queued''',
+    'what is queued can be claimed'
+  ),
+  (
+    'jobs', 'queued_can_run', 'cancel_requested_at = now() where kind = ''queued''',
+    'nobody is to stop what does not run'
+  ),
+  (
+    'jobs', 'running_is_leased', 'worker = null where kind = ''running''',
+    'a running job has a worker'
+  ),
   ('jobs', 'running_is_leased', 'lease_expires_at = null where kind = ''running''', 'and a lease'),
   ('jobs', 'running_is_leased', 'started_at = null where kind = ''running''', 'and has begun'),
-  ('jobs', 'running_is_leased', 'finished_at = now() where kind = ''running''', 'and has not ended'),
-  ('jobs', 'finished_has_ended', 'finished_at = null where kind = ''succeeded''', 'a finished job has a finish time'),
+  (
+    'jobs', 'running_is_leased', 'finished_at = now() where kind = ''running''', 'and has not ended'
+  ),
+  (
+    'jobs', 'finished_has_ended', 'finished_at = null where kind = ''succeeded''',
+    'a finished job has a finish time'
+  ),
   ('jobs', 'finished_has_ended', 'worker = ''w'' where kind = ''succeeded''', 'and no worker'),
-  ('jobs', 'finished_has_ended', 'lease_expires_at = now() where kind = ''failed''', 'and no lease'),
-  ('jobs', 'finished_has_ended', 'deadline_at = now() where kind = ''cancelled''', 'and no deadline'),
-  ('jobs', 'attempt_is_counted', 'attempt = 3, fence = 3 where kind = ''running''', 'no attempt beyond the last'),
+  (
+    'jobs', 'finished_has_ended', 'lease_expires_at = now() where kind = ''failed''', 'and no lease'
+  ),
+  (
+    'jobs', 'finished_has_ended', 'deadline_at = now() where kind = ''cancelled''',
+    'and no deadline'
+  ),
+  (
+    'jobs', 'attempt_is_counted', 'attempt = 3, fence = 3 where kind = ''running''',
+    'no attempt beyond the last'
+  ),
   ('jobs', 'attempt_is_counted', 'attempt = -1 where kind = ''running''', 'none before the first'),
-  ('jobs', 'max_attempts_in_range', 'max_attempts = 100001 where kind = ''running''', 'attempts have a bound'),
-  ('jobs', 'max_attempts_in_range', 'max_attempts = 0 where kind = ''cancelled''', 'there is one at least'),
+  (
+    'jobs', 'max_attempts_in_range', 'max_attempts = 100001 where kind = ''running''',
+    'attempts have a bound'
+  ),
+  (
+    'jobs', 'max_attempts_in_range', 'max_attempts = 0 where kind = ''cancelled''',
+    'there is one at least'
+  ),
   ('jobs', 'attempt_is_counted', 'fence = 0 where kind = ''running''', 'each attempt had a fence'),
   ('jobs', 'priority_in_range', 'priority = 10 where kind = ''queued''', 'ten priorities'),
   ('jobs', 'priority_in_range', 'priority = -1 where kind = ''queued''', 'from 0'),
@@ -48,26 +81,53 @@ values
   ('jobs', 'is_a_name', 'kind = '''' where kind = ''queued''', 'a kind is a name'),
   ('jobs', 'is_a_name', 'kind = repeat(''a'', 64) where kind = ''queued''', 'of 63 characters'),
   ('jobs', 'worker_fits', 'worker = '''' where kind = ''running''', 'a worker has an id'),
-  ('jobs', 'worker_fits', 'worker = repeat(''w'', 129) where kind = ''running''', 'of 128 characters'),
-  ('jobs', 'idempotency_key_fits', 'idempotency_key = '''' where kind = ''queued''', 'a key is not empty'),
-  ('jobs', 'idempotency_key_fits', 'idempotency_key = repeat(''k'', 256) where kind = ''queued''', 'nor long'),
+  (
+    'jobs', 'worker_fits', 'worker = repeat(''w'', 129) where kind = ''running''',
+    'of 128 characters'
+  ),
+  (
+    'jobs', 'idempotency_key_fits', 'idempotency_key = '''' where kind = ''queued''',
+    'a key is not empty'
+  ),
+  (
+    'jobs', 'idempotency_key_fits', 'idempotency_key = repeat(''k'', 256) where kind = ''queued''',
+    'nor long'
+  ),
   ('jobs', 'lease_in_range', 'lease = ''0'' where kind = ''queued''', 'a lease lasts'),
   ('jobs', 'lease_in_range', 'lease = ''25 hours'' where kind = ''queued''', 'a day at most'),
   ('jobs', 'timeout_in_range', 'timeout = ''0'' where kind = ''queued''', 'a timeout leaves time'),
   ('jobs', 'timeout_in_range', 'timeout = ''8 days'' where kind = ''queued''', 'a week at most'),
-  ('jobs', 'queued_can_run', 'available_at = ''infinity'' where kind = ''queued''', 'a job is due some day'),
+  (
+    'jobs', 'queued_can_run', 'available_at = ''infinity'' where kind = ''queued''',
+    'a job is due some day'
+  ),
   ('jobs', 'is_an_object', 'headers = ''[]'' where kind = ''queued''', 'headers have names'),
-  ('jobs', 'progress_in_range', 'progress = 101 where kind = ''running''', 'progress is a percentage'),
+  (
+    'jobs', 'progress_in_range', 'progress = 101 where kind = ''running''',
+    'progress is a percentage'
+  ),
   ('jobs', 'progress_in_range', 'progress = -1 where kind = ''running''', 'not less than nothing'),
-  ('jobs', 'progress_message_fits', 'progress_message = repeat(''m'', 1001) where kind = ''running''', 'a message is short'),
-  ('jobs', 'error_type_fits', 'error_type = repeat(''e'', 201) where kind = ''failed''', 'an error type is short'),
-  ('jobs', 'error_message_fits', 'error_message = repeat(''é'', 8193) where kind = ''failed''', 'a message has 16 kB'),
+  (
+    'jobs', 'progress_message_fits',
+    'progress_message = repeat(''m'', 1001) where kind = ''running''', 'a message is short'
+  ),
+  (
+    'jobs', 'error_type_fits', 'error_type = repeat(''e'', 201) where kind = ''failed''',
+    'an error type is short'
+  ),
+  (
+    'jobs', 'error_message_fits', 'error_message = repeat(''é'', 8193) where kind = ''failed''',
+    'a message has 16 kB'
+  ),
   ('job_events', 'event_is_known', 'event = ''exploded''', 'events are those of DESIGN''s table'),
   ('settings', 'there_is_one_row', 'only_row = false', 'settings are one row'),
   ('settings', 'lease_in_range', 'lease = ''0''', 'a lease lasts'),
   ('settings', 'max_attempts_in_range', 'max_attempts = 0', 'there is an attempt'),
   ('settings', 'backoff_in_range', 'backoff_base = ''0''', 'a backoff is no busy loop'),
-  ('settings', 'backoff_in_range', 'backoff_base = ''2 h'', backoff_cap = ''1 h''', 'its base is below its cap'),
+  (
+    'settings', 'backoff_in_range', 'backoff_base = ''2 h'', backoff_cap = ''1 h''',
+    'its base is below its cap'
+  ),
   ('settings', 'backoff_in_range', 'backoff_cap = ''31 days''', 'which is bounded'),
   ('settings', 'retention_in_range', 'events_retention = ''1 s''', 'what ends can be looked at'),
   ('settings', 'retention_in_range', 'failed_retention = ''11 years''', 'but not for ever'),
@@ -77,7 +137,10 @@ values
   ('policies', 'pause_is_whole', 'paused_by = ''me''', 'and since when'),
   ('policies', 'pause_is_whole', 'paused_until = now()', 'no end without a pause'),
   ('policies', 'pause_is_whole', 'pause_reason = ''r''', 'nor a reason'),
-  ('policies', 'pause_reason_fits', 'paused_at = now(), paused_by = ''me'', pause_reason = repeat(''r'', 1001)', 'a reason is short'),
+  (
+    'policies', 'pause_reason_fits',
+    'paused_at = now(), paused_by = ''me'', pause_reason = repeat(''r'', 1001)', 'a reason is short'
+  ),
   ('policies', 'lease_in_range', 'lease = ''25 h''', 'a lease is a day at most'),
   ('policies', 'timeout_in_range', 'timeout = ''8 days''', 'a timeout is a week at most'),
   ('policies', 'max_attempts_in_range', 'max_attempts = 100001', 'attempts have a bound'),
@@ -117,7 +180,9 @@ $$;
 select is_empty(
   $$
     select relation, rule, change from violations
-    where pg_temp.refused_by(format('update queue.%I set %s', relation, change)) is distinct from rule
+    where pg_temp.refused_by(
+      format('update queue.%I set %s', relation, change)
+    ) is distinct from rule
   $$,
   'Each is refused by the rule it breaks'
 );
@@ -133,7 +198,9 @@ select is_empty(
         select from violations as tested
         where tested.rule = known.conname
           -- Or a domain's, wherever it shows.
-          and (known.contypid <> 0 or format('queue.%I', tested.relation)::regclass = known.conrelid)
+          and (
+            known.contypid <> 0 or format('queue.%I', tested.relation)::regclass = known.conrelid
+          )
       )
     except
     -- The bookkeeping of yoyo is not ours.
@@ -143,7 +210,7 @@ select is_empty(
   'Every rule of the schema is tested here'
 );
 
--- What cannot be told by one row --------------------------------------------------------------------
+-- What cannot be told by one row ------------------------------------------------------------------
 
 select throws_ok(
   $$ insert into queue.settings default values $$, '23505', null, 'There is one row of settings'
@@ -158,13 +225,17 @@ select throws_ok(
 select lives_ok(
   $$
     insert into queue.jobs (created_at, available_at, max_attempts, kind, queue, idempotency_key)
-    values (now(), now(), 1, 'k', 'a', 'same'), (now(), now(), 1, 'k', 'b', 'same'), (now(), now(), 1, 'k', 'a', null),
+    values (now(), now(), 1, 'k', 'a', 'same'), (now(), now(), 1, 'k', 'b', 'same'),
+      (now(), now(), 1, 'k', 'a', null),
       (now(), now(), 1, 'k', 'a', null)
   $$,
   'The same key may be used in another queue, and no key as often as one likes'
 );
 select throws_ok(
-  $$ insert into queue.jobs (id, created_at, available_at, max_attempts, kind) values (1, now(), now(), 1, 'k') $$,
+  $$
+    insert into queue.jobs (id, created_at, available_at, max_attempts, kind)
+    values (1, now(), now(), 1, 'k')
+  $$,
   '428C9', null, 'No statement chooses an id by accident'
 );
 

@@ -12,21 +12,38 @@ select results_eq(
   $$,
   $$
     values
-      ('queue.jobs_failed',
-        'btree (finished_at, id) INCLUDE (queue, kind, error_group) WHERE (status = ''failed''::text)', false),
-      ('queue.jobs_idempotency', 'btree (queue, idempotency_key) WHERE (idempotency_key IS NOT NULL)', true),
+      (
+        'queue.jobs_failed',
+        'btree (finished_at, id) INCLUDE (queue, kind, error_group)'
+          || ' WHERE (status = ''failed''::text)',
+        false
+      ),
+      (
+        'queue.jobs_idempotency',
+        'btree (queue, idempotency_key) WHERE (idempotency_key IS NOT NULL)',
+        true
+      ),
       ('queue.jobs_pkey', 'btree (id)', true),
-      ('queue.jobs_ready',
-        'btree (queue, priority, available_at, created_at, id) WHERE (status = ''queued''::text)', false),
-      ('queue.jobs_retrying',
-        'btree (queue, available_at) WHERE ((status = ''queued''::text) AND (error_type IS NOT NULL))', false),
+      (
+        'queue.jobs_ready',
+        'btree (queue, priority, available_at, created_at, id) WHERE (status = ''queued''::text)',
+        false
+      ),
+      (
+        'queue.jobs_retrying',
+        'btree (queue, available_at)'
+          || ' WHERE ((status = ''queued''::text) AND (error_type IS NOT NULL))',
+        false
+      ),
       ('queue.jobs_running', 'btree (queue, id) WHERE (status = ''running''::text)', false)
   $$,
-  'Jobs have the primary key, the claim order, the running ones, the keys, those to retry, the failed ones, and no more'
+  'Jobs have the primary key, the claim order, the running, the keys, those to retry, the failed'
 );
 select results_eq(
   $$
-    select index.indexrelid::regclass::text, regexp_replace(pg_get_indexdef(index.indexrelid), '^.* USING ', '')
+    select
+      index.indexrelid::regclass::text,
+      regexp_replace(pg_get_indexdef(index.indexrelid), '^.* USING ', '')
     from pg_index as index
     where index.indrelid = 'queue.job_events'::regclass
     order by 1
@@ -44,7 +61,12 @@ select is_empty(
     select part.inhrelid::regclass::text
     from pg_inherits as part
     where part.inhparent = 'queue.job_events'::regclass
-      and (select count(*) from pg_index as index where index.indrelid = part.inhrelid and index.indisvalid) <> 3
+      and (
+        select count(*)
+        from pg_index as index
+        where index.indrelid = part.inhrelid
+          and index.indisvalid
+      ) <> 3
   $$,
   'Each day''s partition has all of them'
 );
@@ -55,14 +77,15 @@ select is(
         and attribute.attnum = any (index.indkey)
     where index.indrelid = 'queue.jobs'::regclass
       and attribute.attname in (
-        'lease_expires_at', 'deadline_at', 'progress', 'progress_message', 'cancel_requested_at', 'worker'
+        'lease_expires_at', 'deadline_at', 'progress', 'progress_message', 'cancel_requested_at',
+        'worker'
       )
   ),
   0,
   'Nothing that changes while a job runs is indexed'
 );
 
--- HOT -----------------------------------------------------------------------------------------------
+-- HOT ---------------------------------------------------------------------------------------------
 
 create function pg_temp.updates(out total bigint, out hot bigint) language sql as $$
   select pg_stat_get_xact_tuples_updated('queue.jobs'::regclass),
@@ -80,7 +103,8 @@ begin
 end;
 $$;
 insert into counts select 'renewed', * from pg_temp.updates();
-select count(queue.progress(queue_tests.job_id('renewed'), 1, n, 'step')) from generate_series(1, 20) as n;
+select count(queue.progress(queue_tests.job_id('renewed'), 1, n, 'step'))
+from generate_series(1, 20) as n;
 select queue.cancel(queue_tests.job_id('renewed'));
 insert into counts select 'progressed', * from pg_temp.updates();
 select results_eq(

@@ -1,7 +1,7 @@
 begin;
 select no_plan();
 
--- Who may call what ---------------------------------------------------------------------------------
+-- Who may call what -------------------------------------------------------------------------------
 
 create temp table matrix (role text, functions text[]);
 insert into matrix
@@ -33,7 +33,9 @@ values
   }');
 
 create temp table granted as
-select coalesce(nullif(grant_.grantee, 0)::regrole::text, 'PUBLIC') as role, routine.proname::text as name
+select
+  coalesce(nullif(grant_.grantee, 0)::regrole::text, 'PUBLIC') as role,
+  routine.proname::text as name
 from pg_proc as routine,
   aclexplode(coalesce(routine.proacl, acldefault('f', routine.proowner))) as grant_
 where routine.pronamespace = 'queue'::regnamespace
@@ -42,7 +44,11 @@ where routine.pronamespace = 'queue'::regnamespace
 grant select on granted, matrix to public;
 
 select is(
-  (select array_agg(granted.name order by granted.name) from granted where granted.role = matrix.role),
+  (
+    select array_agg(granted.name order by granted.name)
+    from granted
+    where granted.role = matrix.role
+  ),
   matrix.functions,
   format('%s is granted its functions and no other', matrix.role)
 )
@@ -56,7 +62,8 @@ select results_eq(
   $$
     select membership.member::regrole::text, membership.roleid::regrole::text
     from pg_auth_members as membership
-    where membership.member::regrole::text like 'queue\_%' and membership.roleid::regrole::text like 'queue\_%'
+    where membership.member::regrole::text like 'queue\_%'
+      and membership.roleid::regrole::text like 'queue\_%'
     order by 1, 2
   $$,
   $$
@@ -99,7 +106,9 @@ select is_empty(
   $$
     select oid::regrole from pg_roles
     where rolname like 'queue\_%'
-      and (rolcanlogin or rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls)
+      and (
+        rolcanlogin or rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls
+      )
   $$,
   'No role can log in by itself or has an attribute of power'
 );
@@ -109,7 +118,7 @@ select results_eq(
   'Only the dashboard inherits nothing'
 );
 
--- Tables, sequences, the schema ---------------------------------------------------------------------
+-- Tables, sequences, the schema -------------------------------------------------------------------
 
 select is_empty(
   $$
@@ -163,7 +172,7 @@ select ok(
   not has_schema_privilege('public', 'queue', 'usage'), 'PUBLIC cannot even look into it'
 );
 
--- The next migration --------------------------------------------------------------------------------
+-- The next migration ------------------------------------------------------------------------------
 
 set local role queue_owner;
 create function queue.of_the_next_release() returns integer language sql as 'select 1';
@@ -180,7 +189,7 @@ select ok(
 drop function queue.of_the_next_release;
 drop table queue.of_the_next_release;
 
--- As themselves -------------------------------------------------------------------------------------
+-- As themselves -----------------------------------------------------------------------------------
 
 select queue_tests.run_one('victim');
 select queue_tests.enqueue_one('waiting', 'waiting');
@@ -270,12 +279,16 @@ select is(
     format('select queue.%s', replace(call, 'ID', queue_tests.job_id('victim')::text))
   ),
   state,
-  format('queue_worker: %s by somebody who does not hold the claim gets %s', split_part(call, '(', 1), state)
+  format(
+    'queue_worker: %s by somebody who does not hold the claim gets %s', split_part(call, '(', 1),
+    state
+  )
 )
 from (
   values
     ('complete(ID, 0)', 'RL409'), ('complete(ID, 2)', 'RL409'), ('fail(ID, 2, ''E'')', 'RL409'),
-    ('snooze(ID, 2, ''1 s'')', 'RL409'), ('release(ID, 2)', 'RL409'), ('accept_cancel(ID, 2)', 'RL409'),
+    ('snooze(ID, 2, ''1 s'')', 'RL409'), ('release(ID, 2)', 'RL409'),
+    ('accept_cancel(ID, 2)', 'RL409'),
     ('complete(999999999, 1)', 'RL404'), ('progress(ID, 2, 1)', 'allowed'),
     ('renew(''{ID}'', ''{2}'')', 'allowed'),
     ('settle(''[{"job_id": ID, "fence": 2, "outcome": "complete"}]'')', 'allowed')
@@ -293,10 +306,19 @@ select is(
 from (
   values
     ('queue_producer', 'select queue.enqueue(''a'', idempotency_key => ''k'')'),
-    ('queue_producer', 'select queue.enqueue_many(''[{"kind": "a"}, {"kind": "a", "idempotency_key": "k"}]'')'),
-    ('queue_worker', 'select queue.settle(
-      (select json_agg(json_build_object(''job_id'', job_id, ''fence'', fence, ''outcome'', ''fail''))
-       from queue.claim(''w'')))'),
+    (
+      'queue_producer',
+      'select queue.enqueue_many(''[{"kind": "a"}, {"kind": "a", "idempotency_key": "k"}]'')'
+    ),
+    (
+      'queue_worker',
+      'select queue.settle((
+        select json_agg(
+          json_build_object(''job_id'', job_id, ''fence'', fence, ''outcome'', ''fail'')
+        )
+        from queue.claim(''w'')
+      ))'
+    ),
     ('queue_worker', 'select queue.complete(job_id, fence) from queue.claim(''w'')'),
     ('queue_worker', 'select queue.next_due()'),
     ('queue_worker', 'select queue.stand_down()'),
@@ -318,8 +340,10 @@ select results_eq(
   'Within a function of the owner the job still is its session''s'
 );
 
--- A38: nobody becomes the owner. SET ROLE asks who the session is, so the session is somebody else here.
-create function pg_temp.set_role_as(session_role text, role text) returns text language plpgsql as $$
+-- A38: nobody becomes the owner. SET ROLE asks who the session is, so the session is somebody else
+-- here.
+create function pg_temp.set_role_as(session_role text, role text) returns text language plpgsql
+  as $$
 declare
   v_answer text := 'allowed';
 begin
@@ -338,7 +362,8 @@ select is(
   (
     select array_agg(taken order by taken)
     from unnest('{
-        queue_owner, queue_producer, queue_worker, queue_viewer, queue_operator, queue_admin, queue_web
+        queue_owner, queue_producer, queue_worker, queue_viewer, queue_operator, queue_admin,
+        queue_web
       }'::text[]) as taken
     where pg_temp.set_role_as(session.role, taken) = 'allowed'
   ),
@@ -357,7 +382,9 @@ from (
 
 -- The dashboard has nothing by itself, and all of a role while it is that role.
 set local session authorization queue_web;
-select throws_ok($$ select queue.list_queues() $$, '42501', null, 'queue_web by itself cannot even list queues');
+select throws_ok(
+  $$ select queue.list_queues() $$, '42501', null, 'queue_web by itself cannot even list queues'
+);
 set local role queue_viewer;
 select lives_ok($$ select queue.list_queues() $$, 'As a viewer it can');
 select throws_ok($$ select queue.pause('a') $$, '42501', null, 'But not pause one');

@@ -1,5 +1,5 @@
--- Helpers of the pgTAP files. Jobs are named by their kind: a file gives each job a kind of its own,
--- and finds it again by it. They run as their owner, so that they serve under `set role` too.
+-- Helpers of the pgTAP files. Jobs are named by their kind: a file gives each job a kind of its
+-- own, and finds it again by it. They run as their owner, so that they serve under `set role` too.
 
 create schema queue_tests;
 grant usage on schema queue_tests to public;

@@ -3,7 +3,11 @@ select no_plan();
 
 select set_config('rowlock.actor', 'eve', true);
 select lives_ok(
-  $$ select queue.record_refusal('POST /jobs/1/retry', 'viewer', 'permission denied for function retry') $$,
+  $$
+    select queue.record_refusal(
+      'POST /jobs/1/retry', 'viewer', 'permission denied for function retry'
+    )
+  $$,
   'A refusal is recorded'
 );
 select results_eq(
@@ -21,13 +25,20 @@ select lives_ok(
   'Long texts are cut, not refused'
 );
 select ok(
-  (select octet_length(detail::text) < 1000 and octet_length(reason) <= 1000 from queue.audit order by id desc limit 1),
+  (
+    select octet_length(detail::text) < 1000
+      and octet_length(reason) <= 1000
+    from queue.audit
+    order by id desc
+    limit 1
+  ),
   'A row of the audit stays small'
 );
 
 select set_config('transaction_read_only', 'on', true);
 select throws_ok(
-  $$ select queue.record_refusal('POST /', 'viewer', 'no') $$, 'RL503', null, 'On a standby the answer is not now'
+  $$ select queue.record_refusal('POST /', 'viewer', 'no') $$, 'RL503', null,
+  'On a standby the answer is not now'
 );
 
 select * from finish();

@@ -3,7 +3,8 @@ select no_plan();
 
 select queue.create_account('alice', 'admin');
 create temp table link as select queue.create_link('alice') as secret;
-create temp table session as select queue.redeem_link(secret, '10.0.0.1', 'Firefox') as secret from link;
+create temp table session as
+select queue.redeem_link(secret, '10.0.0.1', 'Firefox') as secret from link;
 
 select results_eq(
   'select account, role from queue.check_session((select secret from session))',
@@ -22,7 +23,8 @@ select is_empty('select from queue.sign_in_links', 'Expired links are removed');
 select queue.set_account('alice', disabled => true);
 update link set secret = queue.create_link('alice');
 select throws_ok(
-  'select queue.redeem_link(secret) from link', 'RL404', null, 'A link of a disabled account signs nobody in'
+  'select queue.redeem_link(secret) from link', 'RL404', null,
+  'A link of a disabled account signs nobody in'
 );
 
 select * from finish();

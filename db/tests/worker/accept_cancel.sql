@@ -13,7 +13,8 @@ select results_eq(
 );
 select results_eq(
   $$
-    select status, settled_fence, settled_as, finished_at is not null, cancel_requested_at is not null,
+    select
+      status, settled_fence, settled_as, finished_at is not null, cancel_requested_at is not null,
       error_type, num_nulls(worker, lease_expires_at, deadline_at)
     from queue_tests.jobs where kind = 'asked'
   $$,
@@ -24,7 +25,10 @@ select results_eq(
   $$ select * from queue_tests.events(queue_tests.job_id('asked')) offset 2 $$,
   $$
     values
-      ('cancel_requested', 'running', 'running', 1, 1, 'tester', '{"reason": "no longer needed"}'::jsonb),
+      (
+        'cancel_requested', 'running', 'running', 1, 1, 'tester',
+        '{"reason": "no longer needed"}'::jsonb
+      ),
       ('cancelled', 'running', 'cancelled', 1, 1, 'tester', '{"reason": "stopped at page 3"}')
   $$,
   'The history tells the request and the end, each with its reason'
@@ -75,7 +79,11 @@ select results_eq(
 );
 select queue_tests.claim_one('asked');
 select results_eq(
-  $$ select cancel_requested_at, fence, attempt, max_attempts from queue_tests.jobs where kind = 'asked' $$,
+  $$
+    select cancel_requested_at, fence, attempt, max_attempts
+    from queue_tests.jobs
+    where kind = 'asked'
+  $$,
   $$ values (null::timestamptz, 2, 2, 6) $$,
   'A retried job is not asked to stop again'
 );

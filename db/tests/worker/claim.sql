@@ -4,7 +4,7 @@ select no_plan();
 create temp table claimed as
 select 0 as turn, answer.* from queue.claim('w') as answer;
 
--- Order ---------------------------------------------------------------------------------------------
+-- Order -------------------------------------------------------------------------------------------
 
 select queue_tests.enqueue_one('low', priority => 0);
 select queue_tests.enqueue_one('second');
@@ -15,15 +15,20 @@ select queue_tests.enqueue_one('later', priority => 9, delay => '1 hour');
 select queue_tests.enqueue_one('created-first');
 select queue_tests.enqueue_one('same-instant');
 update queue.jobs set available_at = available_at - interval '1 hour' where kind = 'due-first';
-update queue.jobs set available_at = now() - interval '1 s', created_at = now() where kind in ('second', 'third');
+update queue.jobs
+set available_at = now() - interval '1 s', created_at = now()
+where kind in ('second', 'third');
 update queue.jobs set available_at = now() - interval '1 s', created_at = now() - interval '1 day'
 where kind = 'created-first';
-update queue.jobs set available_at = now() - interval '1 s', created_at = now() where kind = 'same-instant';
+update queue.jobs
+set available_at = now() - interval '1 s', created_at = now()
+where kind = 'same-instant';
 
 select results_eq(
   $$ select kind from queue.claim('w', '{default}', 1000) $$,
   $$
-    values ('high'), ('due-first'), ('created-first'), ('second'), ('third'), ('same-instant'), ('low')
+    values ('high'), ('due-first'), ('created-first'), ('second'), ('third'), ('same-instant'),
+      ('low')
   $$,
   'Claims are ordered by priority desc, available_at, created_at, id; what is due later stays'
 );
@@ -38,11 +43,16 @@ select now(), now() - make_interval(secs => (n * 7919) % 101), 1, 'mixed', 'mixe
 from generate_series(1, 300) as n;
 select results_eq(
   $$ select job_id from generate_series(1, 100) as n, queue.claim('w' || n, '{mixed}', 3) $$,
-  $$ select id from queue_tests.jobs where queue = 'mixed' order by priority desc, available_at, created_at, id $$,
+  $$
+    select id
+    from queue_tests.jobs
+    where queue = 'mixed'
+    order by priority desc, available_at, created_at, id
+  $$,
   'Claim by claim the order is the same as over all'
 );
 
--- Queues --------------------------------------------------------------------------------------------
+-- Queues ------------------------------------------------------------------------------------------
 
 select queue_tests.enqueue_one('a1', 'a', priority => 0);
 select queue_tests.enqueue_one('b1', 'b', priority => 9);
@@ -61,7 +71,8 @@ select results_eq(
 );
 
 insert into queue.policies (queue, paused_at, paused_by, paused_until)
-values ('c', now(), 'me', null), ('d', now(), 'me', now() + interval '1 h'), ('e', now(), 'me', now() - interval '1 s');
+values ('c', now(), 'me', null), ('d', now(), 'me', now() + interval '1 h'),
+  ('e', now(), 'me', now() - interval '1 s');
 select queue_tests.enqueue_one('d1', 'd');
 select queue_tests.enqueue_one('e1', 'e');
 select results_eq(
@@ -70,7 +81,7 @@ select results_eq(
   'A paused queue is passed by, until its pause ends'
 );
 
--- What a claim does ---------------------------------------------------------------------------------
+-- What a claim does -------------------------------------------------------------------------------
 
 select queue.enqueue('whole', '{"a": 1}', 'whole', 7, headers => '{"h": 1}', max_attempts => 2);
 insert into claimed select 1, answer.* from queue.claim('w-1', '{whole}') as answer;
@@ -81,7 +92,8 @@ select results_eq(
     from claimed where turn = 1
   $$,
   $$
-    select queue_tests.job_id('whole'), 1, 'whole', 'whole', '{"a": 1}'::jsonb, 1, 2, interval '60 s',
+    select
+      queue_tests.job_id('whole'), 1, 'whole', 'whole', '{"a": 1}'::jsonb, 1, 2, interval '60 s',
       null::interval, '{"h": 1}'::jsonb
   $$,
   'A claim hands out all a worker needs'
@@ -93,7 +105,9 @@ select results_eq(
 );
 select results_eq(
   $$
-    select status, attempt, fence, worker, started_at - available_at >= '0', lease_expires_at - started_at,
+    select
+      status, attempt, fence, worker, started_at - available_at >= '0',
+      lease_expires_at - started_at,
       deadline_at
     from queue_tests.jobs where kind = 'whole'
   $$,
@@ -108,7 +122,9 @@ select results_eq(
 select results_eq(
   $$
     select item.at, item.elapsed
-    from queue_tests.job_events as item where item.job_id = queue_tests.job_id('whole') and event = 'claimed'
+    from queue_tests.job_events as item
+    where item.job_id = queue_tests.job_id('whole')
+      and event = 'claimed'
   $$,
   $$ select started_at, started_at - available_at from queue_tests.jobs where kind = 'whole' $$,
   'The event says when, and how long the job had been due'
@@ -141,7 +157,7 @@ select results_eq(
   'The fence counts on where the attempt does not'
 );
 
--- Lease and timeout ---------------------------------------------------------------------------------
+-- Lease and timeout -------------------------------------------------------------------------------
 
 update queue.settings set lease = '20 s';
 insert into queue.policies (queue, lease, timeout) values ('strict', '30 s', '10 min');
@@ -170,7 +186,7 @@ select results_eq(
   'The deadline is the claim plus the timeout, and the lease ends 10 s after it at the latest'
 );
 
--- Bounds --------------------------------------------------------------------------------------------
+-- Bounds ------------------------------------------------------------------------------------------
 
 select throws_ok(format('select * from queue.claim(%s)', args), 'RL400', null, rule)
 from (
@@ -184,14 +200,22 @@ from (
     ($$'w', '{null}'$$, 'Nor is one of them'),
     ($$'w', '{A}'$$, 'A queue is a name'),
     ($$'w', array['''; drop table queue.jobs;--']$$, 'SQL is no queue (A16)'),
-    ($$'w', array(select 'q' || n from generate_series(1, 33) as n)$$, 'At most 32 queues are named'),
+    (
+      $$'w', array(select 'q' || n from generate_series(1, 33) as n)$$,
+      'At most 32 queues are named'
+    ),
     ($$'w', '{default}', 0$$, 'At least one job is asked for (A27)'),
     ($$'w', '{default}', -5$$, 'Not less than none (A27)'),
     ($$'w', '{default}', 1001$$, 'At most 1,000 are'),
     ($$'w', '{default}', 10000000$$, 'Ten million are refused (A27)')
 ) as wrong (args, rule);
 select lives_ok(
-  $$ select * from queue.claim(repeat('ü', 128), array(select 'q' || n from generate_series(1, 32) as n), 1000) $$,
+  $$
+    select *
+    from queue.claim(
+      repeat('ü', 128), array(select 'q' || n from generate_series(1, 32) as n), 1000
+    )
+  $$,
   'An id of 128 characters, 32 queues and 1,000 jobs are taken'
 );
 select lives_ok(

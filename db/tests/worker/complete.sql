@@ -1,7 +1,7 @@
 begin;
 select no_plan();
 
--- What it does --------------------------------------------------------------------------------------
+-- What it does ------------------------------------------------------------------------------------
 
 select queue_tests.run_one('done', lease => '90 s', timeout => '1 h');
 select queue.fail(queue_tests.job_id('done'), 1, 'E', 'first', retry_in => '0');
@@ -31,7 +31,12 @@ select is(
   'A succeeded job has no worker, no lease, no deadline and no error any more'
 );
 select results_eq(
-  $$ select * from queue_tests.events(queue_tests.job_id('done')) order by fence desc, event desc limit 1 $$,
+  $$
+    select *
+    from queue_tests.events(queue_tests.job_id('done'))
+    order by fence desc, event desc
+    limit 1
+  $$,
   $$ values ('succeeded', 'running', 'succeeded', 2, 2, 'w-2', null::jsonb) $$,
   'The event says who completed it, and does not repeat the result'
 );
@@ -52,7 +57,7 @@ select is(
   'Without a result none is stored'
 );
 
--- Fencing -------------------------------------------------------------------------------------------
+-- Fencing -----------------------------------------------------------------------------------------
 
 create temp table before as
 select kind, queue_tests.everything(id) as everything from queue_tests.jobs where kind = 'done';
@@ -74,10 +79,12 @@ from (
     ($$accept_cancel(queue_tests.job_id('done'), 2)$$)
 ) as other (call);
 select throws_ok(
-  format($$ select * from queue.complete(queue_tests.job_id('done'), %s) $$, fence), 'RL409', null, rule
+  format($$ select * from queue.complete(queue_tests.job_id('done'), %s) $$, fence), 'RL409', null,
+  rule
 )
 from (
-  values ('1', 'A fence settled by another verb before is stale'), ('3', 'A fence never given is lost'),
+  values ('1', 'A fence settled by another verb before is stale'),
+    ('3', 'A fence never given is lost'),
     ('0', 'Fence 0 is nobody''s'), ('-2', 'So is a negative one'), ('null', 'And none at all')
 ) as stale (fence, rule);
 select is(
@@ -120,10 +127,12 @@ select results_eq(
   'A requested cancel does not keep a job from succeeding'
 );
 
-select throws_ok($$ select * from queue.complete(-1, 1) $$, 'RL404', null, 'An unknown job is RL404');
+select throws_ok(
+  $$ select * from queue.complete(-1, 1) $$, 'RL404', null, 'An unknown job is RL404'
+);
 select throws_ok($$ select * from queue.complete(null, 1) $$, 'RL404', null, 'So is none at all');
 
--- Results: whatever a program can print --------------------------------------------------------------
+-- Results: whatever a program can print -----------------------------------------------------------
 
 create temp table poison (name text, result text, stored text);
 insert into poison

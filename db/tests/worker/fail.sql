@@ -1,10 +1,12 @@
 begin;
 select no_plan();
 
--- With attempts left --------------------------------------------------------------------------------
+-- With attempts left ------------------------------------------------------------------------------
 
 select queue_tests.run_one('flaky', max_attempts => 3);
-create temp table answers (kind text, id bigint, status text, attempt integer, available_at timestamptz);
+create temp table answers (
+  kind text, id bigint, status text, attempt integer, available_at timestamptz
+);
 
 insert into answers
 select 'flaky', answer.*
@@ -18,7 +20,8 @@ select results_eq(
 );
 select results_eq(
   $$
-    select status, attempt, max_attempts, fence, error_type, error_message, settled_fence, settled_as,
+    select
+      status, attempt, max_attempts, fence, error_type, error_message, settled_fence, settled_as,
       num_nulls(worker, lease_expires_at, deadline_at, finished_at)
     from queue_tests.jobs where kind = 'flaky'
   $$,
@@ -32,8 +35,11 @@ select results_eq(
     from queue_tests.events(queue_tests.job_id('flaky')) as item offset 2
   $$,
   $$
-    values ('retry_scheduled', 'running', 'queued', 1, 1, 'tester',
-      '{"error_type": "TimeoutError", "error_message": "no answer", "error_detail": {"frames": [1, null]}}'::jsonb)
+    values (
+      'retry_scheduled', 'running', 'queued', 1, 1, 'tester',
+      '{"error_type": "TimeoutError", "error_message": "no answer",
+        "error_detail": {"frames": [1, null]}}'::jsonb
+    )
   $$,
   'The event holds type, message and detail of the failure as they were given'
 );
@@ -68,11 +74,14 @@ select ok(
   'The backoff is that of the policy of the queue'
 );
 
--- Without -------------------------------------------------------------------------------------------
+-- Without -----------------------------------------------------------------------------------------
 
 select queue_tests.run_one('last', max_attempts => 1);
 select results_eq(
-  $$ select status, attempt from queue.fail(queue_tests.job_id('last'), 1, 'E', 'm', retry_in => '1 s') $$,
+  $$
+    select status, attempt
+    from queue.fail(queue_tests.job_id('last'), 1, 'E', 'm', retry_in => '1 s')
+  $$,
   $$ values ('failed', 1) $$,
   'Without attempts left the job is failed, whatever retry_in asked'
 );
@@ -93,7 +102,9 @@ select is(
 
 select queue_tests.run_one('hopeless');
 select results_eq(
-  $$ select status, attempt from queue.fail(queue_tests.job_id('hopeless'), 1, 'E', fatal => true) $$,
+  $$
+    select status, attempt from queue.fail(queue_tests.job_id('hopeless'), 1, 'E', fatal => true)
+  $$,
   $$ values ('failed', 1) $$,
   'A fatal failure leaves the other attempts unused'
 );
@@ -117,7 +128,7 @@ select is(
   'The event is cancelled'
 );
 
--- Fencing -------------------------------------------------------------------------------------------
+-- Fencing -----------------------------------------------------------------------------------------
 
 select results_eq(
   $$ select * from queue.fail(queue_tests.job_id('flaky'), 1, 'Another') $$,
@@ -137,7 +148,8 @@ select is(
   'A repeated question changes nothing'
 );
 insert into answers
-select 'dead', answer.* from queue.fail(queue_tests.job_id('flaky'), 2, 'E', fatal => true) as answer;
+select 'dead', answer.*
+from queue.fail(queue_tests.job_id('flaky'), 2, 'E', fatal => true) as answer;
 select queue_tests.age(queue_tests.job_id('flaky'), '1 hour');
 update answers set available_at = available_at - interval '1 hour' where kind = 'dead';
 update queue.job_events set at = at - interval '1 hour' where job_id = queue_tests.job_id('flaky');
@@ -157,7 +169,7 @@ select throws_ok(
 );
 select throws_ok($$ select queue.fail(-1, 1, 'E') $$, 'RL404', null, 'An unknown job is RL404');
 
--- Texts: whatever a program can print ----------------------------------------------------------------
+-- Texts: whatever a program can print -------------------------------------------------------------
 
 select queue_tests.run_one('poison-' || n) from generate_series(1, 9) as n;
 select results_eq(
@@ -183,7 +195,8 @@ select results_eq(
     where kind in ('poison-1', 'poison-2', 'poison-9') order by kind
   $$,
   $$
-    values ('poison-1', 'Error', 0), ('poison-2', repeat('é', 98) || '...', 16383), ('poison-9', 'Error', 0)
+    values ('poison-1', 'Error', 0), ('poison-2', repeat('é', 98) || '...', 16383),
+      ('poison-9', 'Error', 0)
   $$,
   'A type is cut at 200 bytes and a message at 16 kB, whole characters, and a type there always is'
 );
@@ -193,7 +206,7 @@ select results_eq(
     where kind in ('poison-4', 'poison-5', 'poison-6') and event = 'retry_scheduled' order by kind
   $$,
   $$ values ('poison-4', '��'), ('poison-5', '1e1000000'), ('poison-6', repeat('[', 12)) $$,
-  'A detail is replaced where jsonb cannot hold it, and kept as a string where no client could read it'
+  'A detail is replaced where jsonb cannot hold it, a string where no client could read it'
 );
 select results_eq(
   $$
@@ -212,7 +225,8 @@ select throws_ok(
   'retry_in is not negative'
 );
 select throws_ok(
-  $$ select queue.fail(queue_tests.job_id('bounds'), 1, 'E', retry_in => '11 years') $$, 'RL400', null,
+  $$ select queue.fail(queue_tests.job_id('bounds'), 1, 'E', retry_in => '11 years') $$, 'RL400',
+  null,
   'retry_in is at most 10 years'
 );
 select is(

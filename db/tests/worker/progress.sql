@@ -10,7 +10,9 @@ select is(
   'The holder of a claim is told that it is held'
 );
 select results_eq(
-  $$ select status, progress::integer, progress_message from queue_tests.jobs where kind = 'long' $$,
+  $$
+    select status, progress::integer, progress_message from queue_tests.jobs where kind = 'long'
+  $$,
   $$ values ('running', 40, 'page 4 of 10') $$,
   'Percent and message are on the row'
 );
@@ -36,14 +38,20 @@ select results_eq(
   'Null leaves percent or message as it was'
 );
 select lives_ok(
-  $$ select queue.progress(queue_tests.job_id('long'), 1, 0), queue.progress(queue_tests.job_id('long'), 1, 100) $$,
+  $$
+    select
+      queue.progress(queue_tests.job_id('long'), 1, 0),
+      queue.progress(queue_tests.job_id('long'), 1, 100)
+  $$,
   '0 and 100 percent are taken, in any order'
 );
 select throws_ok(
-  $$ select queue.progress(queue_tests.job_id('long'), 1, -1) $$, 'RL400', null, 'Percent is not negative'
+  $$ select queue.progress(queue_tests.job_id('long'), 1, -1) $$, 'RL400', null,
+  'Percent is not negative'
 );
 select throws_ok(
-  $$ select queue.progress(queue_tests.job_id('long'), 1, 101) $$, 'RL400', null, 'Percent is at most 100'
+  $$ select queue.progress(queue_tests.job_id('long'), 1, 101) $$, 'RL400', null,
+  'Percent is at most 100'
 );
 
 select is(
@@ -57,7 +65,7 @@ select is(
   'It is cut at 1,000 bytes, whole characters'
 );
 
--- stop and lost -------------------------------------------------------------------------------------
+-- stop and lost -----------------------------------------------------------------------------------
 
 select queue_tests.run_one('late', timeout => '10 s');
 select queue_tests.age(queue_tests.job_id('late'), '11 s');
@@ -79,7 +87,8 @@ select results_eq(
 );
 
 select queue.accept_cancel(queue_tests.job_id('long'), 1);
-create temp table finished as select queue_tests.everything(queue_tests.job_id('long')) as everything;
+create temp table finished as
+select queue_tests.everything(queue_tests.job_id('long')) as everything;
 select is(
   queue.progress(job, fence, 70),
   'lost',

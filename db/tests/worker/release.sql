@@ -13,7 +13,8 @@ select results_eq(
 select results_eq(
   $$
     select status, attempt, max_attempts, fence, settled_fence, settled_as, error_type,
-      num_nulls(worker, lease_expires_at, deadline_at, finished_at), available_at <= clock_timestamp()
+      num_nulls(worker, lease_expires_at, deadline_at, finished_at),
+      available_at <= clock_timestamp()
     from queue_tests.jobs where kind = 'given-back'
   $$,
   $$ values ('queued', 0, 1, 1, 1, 'release', null::text, 4, true) $$,
@@ -23,7 +24,8 @@ select results_eq(
   $$
     select item.event, item.from_status, item.to_status, item.attempt, item.fence, item.worker,
       item.detail ->> 'reason', (item.detail ->> 'available_at')::timestamptz = job.available_at
-    from queue_tests.jobs as job, queue_tests.events(job.id) as item where job.kind = 'given-back' offset 2
+    from queue_tests.jobs as job, queue_tests.events(job.id) as item
+    where job.kind = 'given-back' offset 2
   $$,
   $$ values ('released', 'running', 'queued', 0, 1, 'tester', 'shutdown', true) $$,
   'The event says why'

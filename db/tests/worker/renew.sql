@@ -1,7 +1,7 @@
 begin;
 select no_plan();
 
--- Leases --------------------------------------------------------------------------------------------
+-- Leases ------------------------------------------------------------------------------------------
 
 insert into queue.policies (queue, lease) values ('of-policy', '2 min');
 select queue_tests.run_one('of-settings');
@@ -12,7 +12,9 @@ update queue.jobs set lease_expires_at = clock_timestamp() where status = 'runni
 create temp table events_before as select count(*) from queue_tests.job_events;
 
 select results_eq(
-  $$ select * from queue.renew(array(select id from queue_tests.jobs order by id desc), '{1,1,1,1}') $$,
+  $$
+    select * from queue.renew(array(select id from queue_tests.jobs order by id desc), '{1,1,1,1}')
+  $$,
   $$ select id, 1, 'held' from queue_tests.jobs order by id desc $$,
   'Each claim asked about is answered, in the order asked'
 );
@@ -25,7 +27,11 @@ select results_eq(
   'A lease is renewed by the job''s own, else the policy''s, else that of the settings'
 );
 select ok(
-  (select lease_expires_at = deadline_at + interval '10 s' from queue_tests.jobs where kind = 'timed'),
+  (
+    select lease_expires_at = deadline_at + interval '10 s'
+    from queue_tests.jobs
+    where kind = 'timed'
+  ),
   'A lease ends 10 s after the deadline at the latest'
 );
 select results_eq(
@@ -62,7 +68,7 @@ select results_eq(
   'A claim named twice is answered twice'
 );
 
--- stop and lost -------------------------------------------------------------------------------------
+-- stop and lost -----------------------------------------------------------------------------------
 
 select queue.cancel(queue_tests.job_id('of-job'));
 select queue_tests.age(queue_tests.job_id('timed'), '10 min 5 s');
@@ -71,14 +77,17 @@ select results_eq(
   $$
     select job.kind, answer.fence, answer.verdict
     from queue.renew(
-      array[queue_tests.job_id('of-job'), queue_tests.job_id('timed'), queue_tests.job_id('of-policy'),
-        queue_tests.job_id('of-settings'), -1],
+      array[
+        queue_tests.job_id('of-job'), queue_tests.job_id('timed'), queue_tests.job_id('of-policy'),
+        queue_tests.job_id('of-settings'), -1
+      ],
       '{1,1,1,2,1}'
     ) with ordinality as answer left join queue_tests.jobs as job on job.id = answer.job_id
     order by answer.ordinality
   $$,
   $$
-    values ('of-job', 1, 'stop'), ('timed', 1, 'stop'), ('of-policy', 1, 'lost'), ('of-settings', 2, 'lost'),
+    values ('of-job', 1, 'stop'), ('timed', 1, 'stop'), ('of-policy', 1, 'lost'),
+      ('of-settings', 2, 'lost'),
       (null, 1, 'lost')
   $$,
   'stop once a cancel was requested or the timeout has passed; lost when settled, stale or unknown'
@@ -88,11 +97,16 @@ select ok(
   'A claim that is told to stop keeps its lease while it does'
 );
 select ok(
-  (select lease_expires_at = deadline_at + interval '10 s' from queue_tests.jobs where kind = 'timed'),
+  (
+    select lease_expires_at = deadline_at + interval '10 s'
+    from queue_tests.jobs
+    where kind = 'timed'
+  ),
   'Past its timeout a renewal no longer moves the end of the lease'
 );
 
-create temp table before as select lease_expires_at from queue_tests.jobs where kind = 'of-settings';
+create temp table before as
+select lease_expires_at from queue_tests.jobs where kind = 'of-settings';
 select * from queue.renew(array[queue_tests.job_id('of-settings')], '{2}');
 select results_eq(
   $$ select lease_expires_at from queue_tests.jobs where kind = 'of-settings' $$,
@@ -108,7 +122,7 @@ select results_eq(
   'What the reaper has taken is lost for good'
 );
 
--- Bounds --------------------------------------------------------------------------------------------
+-- Bounds ------------------------------------------------------------------------------------------
 
 select is_empty($$ select * from queue.renew('{}', '{}') $$, 'No claims, no answers');
 select throws_ok(format('select * from queue.renew(%s)', args), 'RL400', null, rule)

@@ -15,7 +15,7 @@ $$;
 
 create temp table verdicts (job_id bigint, fence integer, verdict text, reason text);
 
--- One of each ---------------------------------------------------------------------------------------
+-- One of each -------------------------------------------------------------------------------------
 
 select queue_tests.run_one(kind, max_attempts => 3)
 from unnest('{done,silent,flaky,hopeless,later,given-back,unwanted}'::text[]) as kind;
@@ -24,7 +24,10 @@ insert into verdicts
 select * from queue.settle(
   json_build_array(
     pg_temp.outcome('done', 'complete', '{"result": {"ok": [1]}}'),
-    pg_temp.outcome('flaky', 'fail', '{"error_type": "E", "message": "m", "detail": {"d": 1}, "retry_in": "5 min"}'),
+    pg_temp.outcome(
+      'flaky', 'fail',
+      '{"error_type": "E", "message": "m", "detail": {"d": 1}, "retry_in": "5 min"}'
+    ),
     pg_temp.outcome('silent', 'complete'),
     pg_temp.outcome('hopeless', 'fail', '{"error_type": "E", "fatal": true}'),
     pg_temp.outcome('later', 'snooze', '{"delay": "2 h", "reason": "closed"}'),
@@ -38,8 +41,10 @@ select results_eq(
     from verdicts as verdict join queue_tests.jobs as job on job.id = verdict.job_id order by job.id
   $$,
   $$
-    values ('done', 1, 'accepted', null::text), ('silent', 1, 'accepted', null), ('flaky', 1, 'accepted', null),
-      ('hopeless', 1, 'accepted', null), ('later', 1, 'accepted', null), ('given-back', 1, 'accepted', null),
+    values ('done', 1, 'accepted', null::text), ('silent', 1, 'accepted', null),
+      ('flaky', 1, 'accepted', null),
+      ('hopeless', 1, 'accepted', null), ('later', 1, 'accepted', null),
+      ('given-back', 1, 'accepted', null),
       ('unwanted', 1, 'accepted', null)
   $$,
   'Outcomes of every kind are accepted in one call'
@@ -88,7 +93,8 @@ select results_eq(
     from queue_tests.jobs as job order by id
   $$,
   $$
-    values ('done', 3, true), ('silent', 3, true), ('flaky', 3, true), ('hopeless', 3, true), ('later', 3, true),
+    values ('done', 3, true), ('silent', 3, true), ('flaky', 3, true), ('hopeless', 3, true),
+      ('later', 3, true),
       ('given-back', 3, true), ('unwanted', 3, true)
   $$,
   'None has a worker or a lease any more, and those that ended know when'
@@ -102,9 +108,10 @@ select ok(
   'The event of a success says how long the attempt ran'
 );
 
--- Repeated, stale, unknown --------------------------------------------------------------------------
+-- Repeated, stale, unknown ------------------------------------------------------------------------
 
-create temp table before as select id, queue_tests.everything(id) as everything from queue_tests.jobs;
+create temp table before as
+select id, queue_tests.everything(id) as everything from queue_tests.jobs;
 select results_eq(
   $$
     select job.kind, answer.verdict
@@ -163,7 +170,7 @@ select results_eq(
   'Of two different answers for one claim in a batch one is accepted'
 );
 
--- Poison and its neighbours -------------------------------------------------------------------------
+-- Poison and its neighbours -----------------------------------------------------------------------
 
 select queue_tests.run_one('n' || n) from generate_series(1, 4) as n;
 select queue_tests.run_one('p' || n) from generate_series(1, 9) as n;
@@ -174,7 +181,9 @@ select * from queue.settle(
     '[' || array_to_string(
       array[
         pg_temp.outcome('n1', 'complete', '{"result": 1}')::text,
-        replace(pg_temp.outcome('p1', 'complete', '{"result": "?"}')::text, '"?"', '{"a\u0000": "\ud800"}'),
+        replace(
+          pg_temp.outcome('p1', 'complete', '{"result": "?"}')::text, '"?"', '{"a\u0000": "\ud800"}'
+        ),
         replace(pg_temp.outcome('p2', 'complete', '{"result": "?"}')::text, '"?"', '1e1000000'),
         replace(
           pg_temp.outcome('p3', 'complete', '{"result": "?"}')::text,
@@ -182,9 +191,16 @@ select * from queue.settle(
         ),
         pg_temp.outcome('p4', 'complete', jsonb_build_object('result', repeat('x', 2000000)))::text,
         pg_temp.outcome('n2', 'complete', '{"result": 2}')::text,
-        replace(pg_temp.outcome('p5', 'fail', '{"message": "?"}')::text, '?', '\u0000\udfff\" ''; drop'),
-        pg_temp.outcome('p6', 'fail', jsonb_build_object('error_type', 'E', 'message', repeat('é', 1000000)))::text,
-        replace(pg_temp.outcome('p7', 'fail', '{"error_type": "E", "detail": "?"}')::text, '"?"', '[-1e1000000]'),
+        replace(
+          pg_temp.outcome('p5', 'fail', '{"message": "?"}')::text, '?', '\u0000\udfff\" ''; drop'
+        ),
+        pg_temp.outcome(
+          'p6', 'fail', jsonb_build_object('error_type', 'E', 'message', repeat('é', 1000000))
+        )::text,
+        replace(
+          pg_temp.outcome('p7', 'fail', '{"error_type": "E", "detail": "?"}')::text, '"?"',
+          '[-1e1000000]'
+        ),
         pg_temp.outcome('p8', 'fail', '{"error_type": "E", "retry_in": "soon"}')::text,
         pg_temp.outcome('p9', 'release', '{"reason": {"why": [1]}}')::text,
         pg_temp.outcome('n3', 'fail', '{"error_type": "E"}')::text,
@@ -202,16 +218,23 @@ select results_eq(
   $$,
   $$
     values
-      ('n1', 'accepted', 'succeeded'), ('n2', 'accepted', 'succeeded'), ('n3', 'accepted', 'queued'),
+      ('n1', 'accepted', 'succeeded'), ('n2', 'accepted', 'succeeded'),
+      ('n3', 'accepted', 'queued'),
       ('n4', 'accepted', 'queued'),
-      ('p1', 'accepted', 'succeeded'), ('p2', 'accepted', 'succeeded'), ('p3', 'accepted', 'succeeded'),
+      ('p1', 'accepted', 'succeeded'), ('p2', 'accepted', 'succeeded'),
+      ('p3', 'accepted', 'succeeded'),
       ('p4', 'refused', 'running'), ('p5', 'accepted', 'queued'), ('p6', 'accepted', 'queued'),
       ('p7', 'accepted', 'queued'), ('p8', 'refused', 'running'), ('p9', 'accepted', 'queued')
   $$,
-  'Whatever an outcome holds, its job is settled or the outcome refused, and its neighbours are settled'
+  'Whatever an outcome holds, it is taken or refused, and its neighbours are settled'
 );
 select results_eq(
-  $$ select kind, left(result::text, 14) from queue_tests.jobs where kind in ('n1', 'p1', 'p2', 'p3') order by kind $$,
+  $$
+    select kind, left(result::text, 14)
+    from queue_tests.jobs
+    where kind in ('n1', 'p1', 'p2', 'p3')
+    order by kind
+  $$,
   $$ values ('n1', '1'), ('p1', '{"a�": "�"}'), ('p2', '"1e1000000"'), ('p3', '"[[[[[[[[[[[[[') $$,
   'Results are cleaned as by complete'
 );
@@ -250,7 +273,8 @@ select results_eq(
   $$,
   $$
     values
-      (null::bigint, null::integer, 'refused', true), (null, null, 'refused', true), (null, null, 'refused', true),
+      (null::bigint, null::integer, 'refused', true), (null, null, 'refused', true),
+      (null, null, 'refused', true),
       (null, null, 'refused', true), (null, null, 'lost', false), (-1, null, 'lost', false),
       (null, null, 'refused', true), (null, null, 'refused', true), (-1, null, 'refused', true)
   $$,
@@ -259,13 +283,18 @@ select results_eq(
 
 select queue_tests.run_one('odd');
 select results_eq(
-  format($$ select verdict, reason from queue.settle(json_build_array(pg_temp.outcome('odd', %L))) $$, outcome),
+  format(
+    $$ select verdict, reason from queue.settle(json_build_array(pg_temp.outcome('odd', %L))) $$,
+    outcome
+  ),
   format($$ values ('refused', %L) $$, reason),
   'An outcome is one of five'
 )
-from (values ('explode', 'outcome ''explode'' is unknown'), (null, 'outcome null is unknown')) as odd (outcome, reason);
+from (
+  values ('explode', 'outcome ''explode'' is unknown'), (null, 'outcome null is unknown')
+) as odd (outcome, reason);
 
--- The server's trouble ------------------------------------------------------------------------------
+-- The server's trouble ----------------------------------------------------------------------------
 
 create function pg_temp.break() returns trigger language plpgsql as $$
 begin
@@ -277,9 +306,12 @@ for each row when (old.kind = 'brittle') execute function pg_temp.break();
 select queue_tests.run_one('sound-' || code), set_config('test.code', code, true)
 from unnest('{23514,22023}'::text[]) as code;
 insert into queue.jobs (
-  created_at, available_at, max_attempts, attempt, fence, status, kind, queue, worker, started_at, lease_expires_at
+  created_at, available_at, max_attempts, attempt, fence, status, kind, queue, worker, started_at,
+  lease_expires_at
 )
-values (now(), now(), 3, 1, 1, 'running', 'brittle', 'brittle', 'tester', now(), now() + interval '1 h');
+values (
+  now(), now(), 3, 1, 1, 'running', 'brittle', 'brittle', 'tester', now(), now() + interval '1 h'
+);
 
 select results_eq(
   format(
@@ -287,7 +319,9 @@ select results_eq(
       select verdict, reason
       from set_config('test.code', %1$L, true),
         queue.settle(
-          json_build_array(pg_temp.outcome('brittle', 'complete'), pg_temp.outcome('sound-%1$s', 'complete'))
+          json_build_array(
+            pg_temp.outcome('brittle', 'complete'), pg_temp.outcome('sound-%1$s', 'complete')
+          )
         )
     $$,
     code
@@ -306,13 +340,16 @@ select throws_ok(
     code, outcome
   ),
   code, null,
-  format('Trouble that says nothing about the outcome (%s) is raised, to be asked again: %s', code, outcome)
+  format(
+    'Trouble that says nothing about the outcome (%s) is raised, to be asked again: %s', code,
+    outcome
+  )
 )
 from unnest('{40001,40P01,53100,55P03,57P03,58030,0A000,42883,XX000}'::text[]) as code,
   unnest('{complete,fail}'::text[]) as outcome;
 drop trigger break on queue.jobs;
 
--- Bounds --------------------------------------------------------------------------------------------
+-- Bounds ------------------------------------------------------------------------------------------
 
 select is_empty($$ select * from queue.settle('[]') $$, 'No outcomes, no answers');
 select throws_ok(format('select * from queue.settle(%s)', args), 'RL400', null, rule)
@@ -321,7 +358,10 @@ from (
     ('null', 'Null is no batch'),
     ($$'null'$$, 'The JSON null is no batch'),
     ($$'{}'$$, 'An object is no batch'),
-    ($$(select json_agg(n) from generate_series(1, 1001) as n)$$, 'A batch is at most 1,000 outcomes')
+    (
+      $$(select json_agg(n) from generate_series(1, 1001) as n)$$,
+      'A batch is at most 1,000 outcomes'
+    )
 ) as wrong (args, rule);
 
 select queue_tests.enqueue_one('many', 'many') from generate_series(1, 1000);

@@ -24,7 +24,8 @@ select results_eq(
   $$
     select item.event, item.from_status, item.to_status, item.attempt, item.fence, item.worker,
       item.detail ->> 'reason', (item.detail ->> 'available_at')::timestamptz = job.available_at
-    from queue_tests.jobs as job, queue_tests.events(job.id) as item where job.kind = 'later' offset 2
+    from queue_tests.jobs as job, queue_tests.events(job.id) as item
+    where job.kind = 'later' offset 2
   $$,
   $$ values ('snoozed', 'running', 'queued', 0, 1, 'tester', 'the shop is closed', true) $$,
   'The event says why and until when'

@@ -30,7 +30,11 @@ select results_eq(
 select is(queue.stand_by('{default,a,b,c,a}'), 'covered', 'More queues are added');
 select results_eq(
   $$ select distinct bucket from queue._wake_holders() order by 1 $$,
-  $$ select distinct queue._wake_bucket(name) from unnest('{default,a,b,c}'::text[]) as name order by 1 $$,
+  $$
+    select distinct queue._wake_bucket(name)
+    from unnest('{default,a,b,c}'::text[]) as name
+    order by 1
+  $$,
   'Each queue''s lock is held'
 );
 select ok(

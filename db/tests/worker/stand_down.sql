@@ -12,7 +12,10 @@ select pg_advisory_lock(7, 7);
 select queue.stand_by('{default,a,b}');
 select results_eq(
   $$ select queue.stand_down() $$,
-  $$ select count(distinct queue._wake_bucket(name))::integer from unnest('{default,a,b}'::text[]) as name $$,
+  $$
+    select count(distinct queue._wake_bucket(name))::integer
+    from unnest('{default,a,b}'::text[]) as name
+  $$,
   'It answers how many locks it let go of'
 );
 select is_empty(

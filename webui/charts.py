@@ -63,7 +63,7 @@ def bars(at: Sequence[datetime], series: Sequence[Series], title: str) -> Markup
                 f'<rect class="bar series-{place}" x="{_LEFT + slot * width + width * 0.1:.1f}"'
                 f' y="{top:.1f}" width="{max(width * 0.8, 0.8):.1f}"'
                 f' height="{max(bottom - top, 0.8):.1f}">'
-                f"<title>{at[slot]:%H:%M} {escape(one.name)} {number(value)}</title></rect>"
+                f"<title>{at[slot]:%d %b %H:%M} {escape(one.name)} {number(value)}</title></rect>"
             )
             base += value
     return _svg(parts, title)
@@ -89,12 +89,13 @@ def lines(at: Sequence[datetime], series: Sequence[Series], title: str) -> Marku
             )
             if alone:
                 parts.append(
-                    f'<circle class="bar series-{place}" cx="{x:.1f}" cy="{y:.1f}" r="2.5">'
-                    f"<title>{at[slot]:%H:%M} {escape(one.name)} {span(value)}</title></circle>"
+                    f'<circle class="bar time-{place}" cx="{x:.1f}" cy="{y:.1f}" r="2.5">'
+                    f"<title>{at[slot]:%d %b %H:%M} {escape(one.name)} {span(value)}</title>"
+                    "</circle>"
                 )
             down = True
         if path:
-            parts.append(f'<path class="line series-{place}" d="{" ".join(path)}"/>')
+            parts.append(f'<path class="line time-{place}" d="{" ".join(path)}"/>')
     return _svg(parts, title)
 
 

@@ -189,13 +189,16 @@ def typed(text: str | None) -> str:
 
 
 def ago(value: datetime | None) -> str:
-    """How far an instant lies from now: `5 s ago`, `in 2 h`."""
+    """How far an instant lies from now: `5 s ago`, `in 2 h`; in whole seconds up to a minute, in
+    whole minutes from then on, as the script goes on counting."""
     if value is None:
         return NONE
-    away = datetime.now(UTC) - value
-    if abs(away) < timedelta(seconds=1):
+    away = (datetime.now(UTC) - value).total_seconds()
+    whole = int(abs(away))
+    if not whole:
         return "now"
-    return f"{span(away)} ago" if away > timedelta() else f"in {span(-away)}"
+    text = f"{whole} s" if whole < 60 else span(whole - whole % 60)
+    return f"{text} ago" if away > 0 else f"in {text}"
 
 
 def instant(value: datetime) -> str:

@@ -84,6 +84,7 @@ def test_16_ten_wrong_passwords_are_throttled_and_tell_nothing(
             page.get_by_label("Password").fill(f"a wrong password {number}")
             page.keyboard.press("Enter")
             said[account].append(re.sub(r"\d+", "N", page.get_by_role("alert").inner_text()))
+            expect(page.get_by_label("Account")).to_have_value(account)
     assert said["operator"][:6] == said["nobody.here"]
     assert said["operator"][:5] == ["Account or password is wrong."] * 5
     assert all("too many wrong passwords" in each for each in said["operator"][5:])
@@ -132,7 +133,9 @@ def test_a_cookie_is_worth_nothing_after_sign_out_or_another_role(
 
 
 def test_a_new_token_is_shown_once(board: Board, visit: Opener, queue: str) -> None:
-    page = visit("admin", "/settings/tokens")
+    page = visit("admin")
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.goto("/settings/tokens")
     page.get_by_label("Name").fill(f"ci {queue}")
     page.get_by_label("Role").select_option("viewer")
     with page.expect_navigation():
@@ -142,6 +145,18 @@ def test_a_new_token_is_shown_once(board: Board, visit: Opener, queue: str) -> N
         f"{board.address}/api/v1/whoami", headers={"Authorization": f"Bearer {secret}"}
     )
     assert answer.json()["role"] == "viewer"
+    page.get_by_role("button", name="Copy").click()  # as without TLS
+    expect(page.get_by_role("button", name="Selected: copy it")).to_be_visible()
+    assert page.evaluate("getSelection().toString()") == secret
     page.reload()
     expect(page.locator("tbody")).to_contain_text(f"ci {queue}")
     assert secret not in page.content()
+
+    row = page.locator("tbody tr").filter(has_text=f"ci {queue}")
+    row.get_by_text("Revoke…").click()
+    row.get_by_label("Reason").fill("leaked")
+    row.get_by_role("button", name="Revoke for good").click()
+    expect(page.get_by_text("Token revoked.")).to_be_visible()
+    expect(row).to_contain_text("revoked")
+    last = board.queue.list_audit(None, 1)[0]
+    assert (last.action, last.reason) == ("revoke_token", "leaked")

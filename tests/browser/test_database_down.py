@@ -19,6 +19,8 @@ def test_20_pages_say_that_the_database_is_away_and_recover_by_themselves(
         job_id = board.queue.enqueue("noop").job_id
         open_list = visit("viewer", "/jobs", on=board, expect=(503,))
         page = visit("operator", "/queues", on=board, expect=(503,))
+        asking = visit("operator", f"/jobs/{job_id}", on=board, expect=(503,))
+        asking.get_by_role("button", name="Cancel…").click()
         health = open_list.request
 
         board.conn.close()
@@ -28,6 +30,9 @@ def test_20_pages_say_that_the_database_is_away_and_recover_by_themselves(
             expect(page.get_by_role("heading", level=1)).to_have_text("Database unreachable")
             expect(page.get_by_text("Retrying every 5 seconds.")).to_be_visible()
             expect(open_list.locator("[data-live-state]")).to_contain_text("No answer (503)")
+            asking.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+            expect(asking.get_by_role("heading", level=1)).to_have_text("Database unreachable")
+            expect(asking.get_by_role("main")).to_contain_text("Look whether what you asked for")
             expect(open_list.get_by_role("link", name=f"#{job_id}", exact=True)).to_be_visible()
             assert health.get(f"{board.address}/healthz").status == 200
             assert health.get(f"{board.address}/readyz").status == 503
@@ -36,6 +41,7 @@ def test_20_pages_say_that_the_database_is_away_and_recover_by_themselves(
 
         expect(page.get_by_role("heading", level=1)).to_have_text("Jobs", timeout=30_000)
         expect(page).to_have_url(re.compile("queue=default"))
+        expect(asking.get_by_role("heading", level=1)).to_contain_text(f"#{job_id}", timeout=30_000)
         expect(open_list.locator("[data-live-state]")).to_contain_text("Live", timeout=30_000)
         assert health.get(f"{board.address}/readyz").status == 200
 

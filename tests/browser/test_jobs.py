@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Board, Opener, Workers
 from tests.workers import eventually
@@ -50,6 +50,29 @@ def test_11_the_second_of_two_people_learns_that_it_is_done(
     expect(other.get_by_role("heading", level=1)).to_contain_text("ready")
     expect(other.get_by_role("button", name="Retry…")).to_be_disabled()
     assert [event for event, _, _ in board.events(job_id)].count("retried") == 1
+
+
+def test_a_form_is_sent_once_and_its_answer_said_once(
+    board: Board, visit: Opener, queue: str
+) -> None:
+    page = visit("operator", "/jobs/new")
+    sent: list[Route] = []
+    page.route("**/jobs/new", lambda route: sent.append(route))
+    page.get_by_label("Kind").fill("noop")
+    page.get_by_label("Queue").fill(queue)
+    page.evaluate(
+        """const button = document.querySelector("main form .main");
+           for (const after of [0, 150]) setTimeout(() => button.click(), after);"""
+    )
+    page.wait_for_timeout(500)
+    assert len(sent) == 1
+    sent[0].continue_()
+    expect(page.get_by_text("Job created.")).to_be_visible()
+    assert "notice" not in page.url
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("noop")
+    expect(page.get_by_text("Job created.")).to_have_count(0)
+    assert len(board.queue.list_jobs({"queue": queue}).rows) == 1
 
 
 def test_12_a_running_job_is_asked_to_stop_and_stops(

@@ -160,6 +160,35 @@ def test_10_a_ticked_job_that_changed_meanwhile_is_named(
     expect(page.get_by_role("listitem").filter(has_text=f"#{one}")).to_contain_text("ready now")
 
 
+def test_10_steps_follow_by_themselves_only_where_the_first_was_sent(
+    board: Board, visit: Opener, queue: str
+) -> None:
+    """Else a link that somebody is sent would do what its sender may not."""
+    ids = [board.fail(queue) for _ in range(5)]
+    dead = {"status": "failed", "queue": queue}
+    cursor = board.queue.bulk("discard", dead, True, 1).next_cursor
+    begun = f"/jobs/bulk?action=discard&all=1&status=failed&queue={queue}&changed=1&cursor={cursor}"
+    page = visit("operator", begun)
+    page.wait_for_timeout(1500)
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    assert board.queue.get_job(ids[0]).status == "failed"
+
+    page.evaluate('sessionStorage.setItem("sent", "/jobs/bulk")')  # as a form sent here does
+    page.goto(begun)
+    expect(page.locator("[data-changed]")).to_have_text("5")
+    page.go_back()
+    expect(page.locator("[data-goes-on-state]")).to_be_empty()
+    page.goto("/jobs")
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_10_without_a_tick_an_action_asks_for_one(board: Board, visit: Opener, queue: str) -> None:
+    board.fail(queue)
+    page = visit("operator", f"/jobs?queue={queue}")
+    page.get_by_role("button", name="Discard…").click()
+    expect(page.get_by_text("Tick some jobs first.")).to_be_visible()
+
+
 def test_8_dead_letters_of_one_error_are_retried_together(
     board: Board, visit: Opener, queue: str
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.conftest import Board, Opener, Workers
 from tests.workers import eventually
@@ -81,6 +81,39 @@ def test_9_ticks_stay_while_the_list_waits(board: Board, visit: Opener, queue: s
     state(page)
 
 
+def test_9_what_is_begun_while_an_answer_is_on_its_way_stays(
+    board: Board, visit: Opener, queue: str
+) -> None:
+    job_id = board.queue.enqueue("noop", queue=queue).job_id
+    page = visit("operator", f"/jobs?queue={queue}")
+    answers: list[Route] = []
+    page.route(f"**/jobs?queue={queue}", lambda route: answers.append(route))
+    new = board.queue.enqueue("noop", queue=queue).job_id
+    while not answers:
+        page.wait_for_timeout(50)
+    page.get_by_label(f"Tick job {job_id}").check()
+    with page.expect_response(f"**/jobs?queue={queue}"):
+        answers[0].continue_()
+    expect(page.locator("[data-live-state]")).to_have_text("Paused: selection")
+    expect(page.get_by_label(f"Tick job {job_id}")).to_be_checked()
+    assert page.locator(f'tr[data-row="{new}"]').count() == 0
+
+
+def test_9_text_that_is_selected_stays_selected(board: Board, visit: Opener, queue: str) -> None:
+    board.queue.enqueue("noop", queue=queue)
+    page = visit("viewer")
+    page.clock.install()
+    page.goto(f"/jobs?queue={queue}")
+    page.get_by_role("cell", name="noop").select_text()
+    board.queue.enqueue("noop", queue=queue)
+    page.clock.run_for(5100)
+    expect(page.locator("[data-live-state]")).to_have_text("Paused: text selected")
+    assert page.evaluate("getSelection().toString()") == "noop"
+    page.get_by_role("heading", level=1).click()
+    page.clock.run_for(5100)
+    expect(page.locator("tr[data-row]")).to_have_count(2)
+
+
 def test_9_focus_and_scroll_survive_a_refresh(board: Board, visit: Opener, queue: str) -> None:
     ids = [board.queue.enqueue("noop", queue=queue).job_id for _ in range(40)]
     page = visit("operator")
@@ -118,12 +151,26 @@ def test_a_hidden_tab_asks_for_nothing(board: Board, visit: Opener, queue: str) 
     page = visit("viewer")
     page.clock.install()
     page.goto(f"/jobs?queue={queue}")
-    page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    hidden = "Object.defineProperty(document, 'hidden', {configurable: true, get: () => %s})"
+    page.evaluate(hidden % "true")
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
     page.clock.run_for(11_000)
     expect(page.locator("[data-live-state]")).to_have_text("Paused: hidden")
-    assert asked == []
+    assert [each.url for each in asked if "x-live" in each.headers] == []
+
+    made = board.queue.enqueue("noop", queue=queue)
+    page.evaluate(hidden % "false")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.get_by_role("link", name=f"#{made.job_id}")).to_be_visible()
+
+
+def test_a_page_says_so_when_its_job_is_gone(board: Board, visit: Opener, queue: str) -> None:
+    job_id = board.queue.enqueue("noop", queue=queue).job_id
+    page = visit("viewer", f"/jobs/{job_id}", expect=(404,))
+    board.queue.cancel(job_id)
+    board.queue.discard(job_id)
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Job {job_id} is gone")
 
 
 def test_new_events_are_counted_and_shown_when_asked_for(
@@ -149,6 +196,10 @@ def test_13_a_pause_is_told_everywhere_and_nothing_is_claimed(
     page = visit("operator", f"/queues/{queue}")
     page.get_by_role("button", name="Pause…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("the bank is down")
+    page.get_by_label("For", exact=True).fill("a while")
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("dialog")).to_be_visible()  # with what was typed
+    page.get_by_label("For", exact=True).clear()
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(page.get_by_role("main")).to_contain_text("by operator: the bank is down")
 

@@ -2,7 +2,7 @@
 //
 // A live part is <div data-live="name" data-every="5">: it is asked for again by the page's own address (or by
 // data-url) with the header X-Live, and answered with the part alone, or 304. It holds while the tab is hidden, a
-// dialog is open, a row is ticked, somebody types in it, or it is held by hand.
+// dialog is open, a row is ticked, somebody types or selects in it, or it is held by hand.
 
 // -- live parts
 
@@ -16,11 +16,16 @@ function reasonToHold(part) {
   if (part.querySelector("input[type=checkbox]:checked")) return "selection";
   if (part.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), textarea, select"))
     return "typing";
+  const selected = getSelection();
+  if (!selected.isCollapsed && part.contains(selected.anchorNode)) return "text selected";
   return null;
 }
 
-function say(text) {
-  for (const mark of document.querySelectorAll("[data-live-state]")) mark.textContent = text;
+function say(state, text) {
+  for (const mark of document.querySelectorAll("[data-live-state]")) {
+    mark.textContent = text;
+    mark.dataset.liveState = state;
+  }
 }
 
 // What has an id or a name can be found again after the swap.
@@ -39,12 +44,12 @@ function swap(part, html) {
   const focus = inside ? keyOf(document.activeElement) : null;
   const row = part.querySelector("tr[data-at]")?.dataset.row;
   const open = new Set([...part.querySelectorAll("details[open][id]")].map((item) => item.id));
-  const scrolls = [...part.querySelectorAll(".scroll")].map((item) => item.scrollLeft);
+  const scrolls = [...part.querySelectorAll(".scroll, pre")].map((item) => [item.scrollLeft, item.scrollTop]);
 
   part.replaceChildren(...fresh.childNodes);
 
   for (const id of open) part.querySelector(`#${CSS.escape(id)}`)?.setAttribute("open", "");
-  part.querySelectorAll(".scroll").forEach((item, i) => (item.scrollLeft = scrolls[i] ?? 0));
+  part.querySelectorAll(".scroll, pre").forEach((item, i) => item.scrollTo(...(scrolls[i] ?? [0, 0])));
   if (row) part.querySelector(`tr[data-row="${CSS.escape(row)}"]`)?.setAttribute("data-at", "");
   if (focus) part.querySelector(focus)?.focus({ preventScroll: true });
 }
@@ -54,51 +59,65 @@ async function refresh(part) {
   if (part.dataset.etag) headers["If-None-Match"] = part.dataset.etag;
   const address = new URL(part.dataset.url ?? location.href, location.href);
   address.searchParams.delete("notice");
-  const response = await fetch(address, { headers, cache: "no-store", redirect: "manual" });
-  if (response.type === "opaqueredirect" || response.status === 401) {
+  const signal = AbortSignal.timeout(20000);
+  const response = await fetch(address, { headers, cache: "no-store", redirect: "manual", signal });
+  // The session has ended, the role is another, or what is shown is gone: the whole page says so.
+  if (response.type === "opaqueredirect" || [401, 403, 404].includes(response.status)) {
     location.reload();
     return;
   }
   if (response.status === 304) return;
-  if (!response.ok) throw new Error(`${response.status}`);
+  if (!response.ok) throw new Error("refused", { cause: response.status });
+  const html = await response.text();
+  if (reasonToHold(part)) return; // somebody began meanwhile
   part.dataset.etag = response.headers.get("ETag") ?? "";
-  swap(part, await response.text());
+  swap(part, html);
 }
 
 function follow(part) {
   const every = Number(part.dataset.every) * 1000;
-  const next = () => setTimeout(look, Math.min(every * 2 ** Math.min(failures, 4), 60000));
+  let timer = 0;
+  const next = () => (timer = setTimeout(look, Math.min(every * 2 ** Math.min(failures, 4), 60000)));
   async function look() {
-    if (part.dataset.every === "0" || part.querySelector("[data-settled]")) {
-      say("Ended: nothing changes any more");
+    timer = 0;
+    if (part.querySelector("[data-settled]")) {
+      say("ended", "Ended: nothing changes any more");
       return;
     }
     const reason = reasonToHold(part);
     if (reason) {
-      say(`Paused: ${reason}`);
+      say("paused", `Paused: ${reason}`);
     } else {
       try {
         await refresh(part);
         failures = 0;
-        say(`Live, every ${every / 1000} s`);
+        say("live", `Live, every ${every / 1000} s`);
       } catch (error) {
         failures += 1;
-        say(`No answer (${error.message}), trying again`);
+        say("failing", `No answer${error.cause ? ` (${error.cause})` : ""}, trying again`);
       }
     }
     next();
   }
-  next();
+  // Who comes back to a tab after an hour is shown what is now, not what was.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || !timer) return;
+    clearTimeout(timer);
+    countTimes();
+    look();
+  });
+  if (part.querySelector("[data-settled]")) look();
+  else next();
 }
 
 for (const part of document.querySelectorAll("[data-live]")) follow(part);
 
 for (const page of document.querySelectorAll("[data-retry]")) {
-  const every = Number(page.dataset.retry) * 1000;
+  const address = page.querySelector("a").href; // not location's: that may take a form only
   setInterval(async () => {
-    const answer = await fetch(location.href, { cache: "no-store" }).catch(() => null);
-    if (answer && answer.status !== 503) location.replace(location.href);
-  }, every);
+    const answer = await fetch(address, { cache: "no-store" }).catch(() => null);
+    if (answer && answer.status !== 503) location.replace(address);
+  }, Number(page.dataset.retry) * 1000);
 }
 
 // -- how long ago: the browser's to count
@@ -115,12 +134,19 @@ function span(seconds) {
   return `${whole} s`;
 }
 
+// Whole seconds up to a minute, whole minutes from then on: what ticks draws the eye.
+function farAway(seconds) {
+  const whole = Math.floor(Math.abs(seconds));
+  if (!whole) return "now";
+  const text = whole < 60 ? `${whole} s` : span(whole - (whole % 60));
+  return seconds > 0 ? `${text} ago` : `in ${text}`;
+}
+
 function countTimes() {
   if (document.hidden) return;
   for (const time of document.querySelectorAll("time[datetime]:not([data-fixed])")) {
     const away = (Date.now() - skew - Date.parse(time.dateTime)) / 1000;
-    const text = time.hasAttribute("data-since") ? span(Math.max(away, 0))
-      : Math.abs(away) < 1 ? "now" : away > 0 ? `${span(Math.round(away))} ago` : `in ${span(Math.round(-away))}`;
+    const text = time.hasAttribute("data-since") ? span(Math.max(away, 0)) : farAway(away);
     if (time.textContent !== text) time.textContent = text;
   }
 }
@@ -129,10 +155,44 @@ function countTimes() {
 const skew = Date.now() - (Date.parse(document.body.dataset.now) || Date.now());
 setInterval(countTimes, 1000);
 
-// A form that goes on by itself: many jobs, a thousand a step. Leaving the page stops it.
-for (const form of document.querySelectorAll("form[data-goes-on]")) {
-  for (const state of form.querySelectorAll("[data-goes-on-state]")) state.textContent = "Goes on by itself.";
-  setTimeout(() => form.requestSubmit(), 700);
+// -- forms
+
+// A form that goes on by itself, a step at a time, once somebody has sent the step before in this tab: whoever follows
+// a link to it, goes back to it or reloads it is asked again. Leaving the page stops it.
+const sentHere = sessionStorage.getItem("sent");
+sessionStorage.removeItem("sent");
+const goesOn = document.querySelector("form[data-goes-on]");
+if (goesOn && sentHere === goesOn.getAttribute("action")) {
+  goesOn.querySelector("[data-goes-on-state]").textContent = "Goes on by itself.";
+  const timer = setTimeout(() => goesOn.requestSubmit(), 700);
+  addEventListener("pagehide", () => clearTimeout(timer));
+}
+
+// A second click while the first is on its way would do it twice.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.id === "ticked" && !ticks().some((tick) => tick.checked)) {
+    event.preventDefault();
+    countTicks("Tick some jobs first.");
+  } else if (form.method === "post") {
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "1";
+    sessionStorage.setItem("sent", form.getAttribute("action")); // form.action may be a field of that name
+  }
+});
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
+// What was done is said once, also to who does not see it: a reload or a way back does not say it again.
+const notice = document.querySelector(".notice");
+if (notice) {
+  const address = new URL(location.href);
+  address.searchParams.delete("notice");
+  history.replaceState(history.state, "", address);
+  const text = notice.textContent;
+  notice.textContent = "\u00a0";
+  setTimeout(() => (notice.textContent = text), 100);
 }
 
 // -- clicks and ticks, wherever they happen
@@ -151,10 +211,9 @@ document.addEventListener("click", (event) => {
       button.setAttribute("aria-pressed", String(held));
       button.textContent = held ? "Resume" : "Hold";
     }
-    say(held ? "Paused: held" : "Live");
+    say(held ? "paused" : "live", held ? "Paused: held" : "Live");
   } else if (target.matches("[data-copy]")) {
-    navigator.clipboard?.writeText(target.dataset.copy);
-    target.textContent = "Copied";
+    copy(target);
   } else if (target.matches("[data-opens]")) {
     target.focus(); // where the dialog gives it back to, also when a key opened it
     document.getElementById(target.dataset.opens)?.showModal();
@@ -174,6 +233,17 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// Without TLS a browser has no clipboard for scripts: then what is to be copied, before the button, is selected.
+async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(button.previousElementSibling);
+    button.textContent = "Selected: copy it";
+  }
+}
+
 document.addEventListener("change", (event) => {
   if (event.target.matches("select[data-submits]")) event.target.form.requestSubmit();
   if (event.target.matches("[data-keys-off]")) localStorage.setItem("keys", event.target.checked ? "off" : "on");
@@ -183,9 +253,10 @@ function ticks() {
   return [...document.querySelectorAll("input[data-tick]")];
 }
 
-function countTicks() {
+function countTicks(none = "") {
   const ticked = ticks().filter((tick) => tick.checked).length;
-  for (const place of document.querySelectorAll("[data-tick-count]")) place.textContent = ticked ? `${ticked} ticked` : "";
+  for (const place of document.querySelectorAll("[data-tick-count]"))
+    place.textContent = ticked ? `${ticked} ticked` : none;
   for (const all of document.querySelectorAll("[data-tick-all]")) all.checked = ticked > 0 && ticked === ticks().length;
 }
 
@@ -205,10 +276,17 @@ function move(step) {
   all[at]?.removeAttribute("data-at");
   all[to].setAttribute("data-at", "");
   all[to].scrollIntoView({ block: "nearest" });
+  all[to].querySelector("a")?.focus({ preventScroll: true }); // which also reads it to who does not see the frame
 }
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") {
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    }
+  }
   if (event.target.matches?.("input:not([type=checkbox]), textarea, select")) return;
   if (localStorage.getItem("keys") === "off" && event.key !== "?") return;
   if (document.querySelector("dialog[open]")) return;

@@ -78,6 +78,7 @@ def show() -> Response:
         "overview/show.html",
         live="overview/_show.html",
         chosen=chosen,
+        resolution=resolution,
         ranges={name: url_for("overview.show", range=name, queue=queue) for name in RANGES},
         queue=queue,
         queues=queues,

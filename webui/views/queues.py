@@ -80,6 +80,7 @@ def show(name: str) -> Response:
         settings=settings,
         names=POLICY,
         chosen=chosen,
+        resolution=resolution,
         ranges={each: url_for("queues.show", name=name, range=each) for each in RANGES},
         flow=flow,
         waits=waits,

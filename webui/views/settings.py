@@ -19,6 +19,7 @@ TABS = (
     ("settings.accounts", "Accounts", "admin"),
     ("settings.tokens", "API tokens", "admin"),
     ("settings.audit", "Audit", "admin"),
+    ("api_docs.show", "API", "viewer"),
 )
 
 SPANS = (

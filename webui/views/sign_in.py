@@ -74,5 +74,7 @@ def sign_out() -> Response:
 
 
 def _again(target: str | None, message: str, status: int) -> Response:
-    page = render_template("sign_in/form.html", next=target, message=message)
+    page = render_template(
+        "sign_in/form.html", next=target, message=message, account=request.form.get("account")
+    )
     return make_response(page, status)

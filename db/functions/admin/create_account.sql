@@ -1,7 +1,7 @@
 -- queue.create_account: somebody may sign in to the dashboard
 --
--- role is viewer, operator or admin. password_hash is what the dashboard made of the password; null leaves sign-in links alone. RL409 when
--- the account exists.
+-- role is viewer, operator or admin. password_hash is what the dashboard made of the password; null leaves sign-in
+-- links alone. RL409 when the account exists.
 create or replace function queue.create_account(
   account text,
   role text,

@@ -1,7 +1,7 @@
 -- queue.create_token: a secret for a program that uses the API
 --
--- role is producer, worker, viewer, operator or admin; name (1 to 100 characters) is for people; lifetime 1 minute to 10 years, null for no end.
--- The secret is shown this once; its digest is kept.
+-- role is producer, worker, viewer, operator or admin; name (1 to 100 characters) is for people; lifetime 1 minute to
+-- 10 years, null for no end. The secret is shown this once; its digest is kept.
 create or replace function queue.create_token(
   name text,
   role text,

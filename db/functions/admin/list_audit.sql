@@ -1,4 +1,5 @@
--- queue.list_audit: operator actions that concern no single job, newest first, from before the cursor (an id); max_rows from 1 to 1,000
+-- queue.list_audit: operator actions that concern no single job, newest first, from before the cursor (an id); max_rows
+-- from 1 to 1,000
 create or replace function queue.list_audit(cursor bigint default null, max_rows integer default 100)
 returns table (
   id bigint,

@@ -1,10 +1,10 @@
 -- queue.set_settings: the defaults of all queues
 --
--- settings is a JSON object of those to change, all or none: lease (1 s to 24 h), max_attempts (1 to 100,000), backoff_base and backoff_cap (1 ms to 30 days,
--- base at most cap), finished_retention, failed_retention and events_retention (1 minute to 10 years), tick_interval (1 s to 1 minute),
--- claim_floor (false: the plain claim, which slows while an old snapshot is held). Returns all settings as they are now,
--- which nobody else changes before this transaction ends. Empty changes nothing: it is for looking before changing.
--- RL400 names the one out of bounds.
+-- settings is a JSON object of those to change, all or none: lease (1 s to 24 h), max_attempts (1 to 100,000),
+-- backoff_base and backoff_cap (1 ms to 30 days, base at most cap), finished_retention, failed_retention and
+-- events_retention (1 minute to 10 years), tick_interval (1 s to 1 minute), claim_floor (false: the plain claim, which
+-- slows while an old snapshot is held). Returns all settings as they are now, which nobody else changes before this
+-- transaction ends. Empty changes nothing: it is for looking before changing. RL400 names the one out of bounds.
 create or replace function queue.set_settings(settings jsonb default '{}', reason text default null)
 returns table (name text, value text)
 language plpgsql

@@ -1,8 +1,8 @@
 -- queue._adopt_cluster: a dump came to another cluster, where transaction ids start anew
 --
--- The ids that came with the events say nothing here: they are told apart by event id, and read_events answers old cursors with
--- RL409. What the dump holds and roll_up had not counted is counted now, by the old ids, for the last time. Waits a second at
--- most for writers of events, so that none has an id among the dump's.
+-- The ids that came with the events say nothing here: they are told apart by event id, and read_events answers old
+-- cursors with RL409. What the dump holds and roll_up had not counted is counted now, by the old ids, for the last
+-- time. Waits a second at most for writers of events, so that none has an id among the dump's.
 create or replace function queue._adopt_cluster()
 returns boolean
 language plpgsql

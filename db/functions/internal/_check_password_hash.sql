@@ -1,4 +1,5 @@
--- queue._check_password_hash: RL400 unless a text can be a password's hash; null passes, it means none. Says nothing of the hash.
+-- queue._check_password_hash: RL400 unless a text can be a password's hash; null passes, it means none. Says nothing of
+-- the hash.
 create or replace function queue._check_password_hash(p_password_hash text)
 returns void
 language plpgsql

@@ -1,6 +1,7 @@
 -- queue._complete_many: running -> succeeded, set by set, for claims that the caller has locked
 --
--- p_ctids and p_workers are _lock_claims' answer, p_results goes with them. The pins leave one plan: a ctid look-up a claim.
+-- p_ctids and p_workers are _lock_claims' answer, p_results goes with them. The pins leave one plan: a ctid look-up a
+-- claim.
 create or replace function queue._complete_many(
   p_ctids tid[],
   p_workers text[],

@@ -1,7 +1,7 @@
 -- queue._counters: the rollups of one grain of a stretch of time, of one queue or kind or of all
 --
--- Of all, one row stands for every queue and kind. Each of its slots is a probe of its own, so that the rows of other queues are
--- not read; which queues have a kind, the counts in all know. Callers turn sequential scans off.
+-- Of all, one row stands for every queue and kind. Each of its slots is a probe of its own, so that the rows of other
+-- queues are not read; which queues have a kind, the counts in all know. Callers turn sequential scans off.
 create or replace function queue._counters(
   p_grain text,
   p_since timestamptz,

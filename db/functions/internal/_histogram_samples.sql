@@ -1,7 +1,8 @@
 -- queue._histogram_samples: waiting and running times as Prometheus' cumulative histograms, for metrics
 --
--- By queue and kind while there are no more than 200 pairs of them; else by queue, and with more than 200 queues of all together. Of a
--- queue or kind that was there once the counters stay, so this changes once and never back. Sorting by bytes is much the cheaper.
+-- By queue and kind while there are no more than 200 pairs of them; else by queue, and with more than 200 queues of all
+-- together. Of a queue or kind that was there once the counters stay, so this changes once and never back. Sorting by
+-- bytes is much the cheaper.
 create or replace function queue._histogram_samples()
 returns table (
   place integer,
@@ -23,7 +24,11 @@ as $$
   with ended as (
     select
       rollup.queue collate "C" as queue, rollup.kind collate "C" as kind,
-      case rollup.event when 'claimed' then '' when 'succeeded' then 'succeeded' else 'failed' end collate "C" as outcome,
+      case rollup.event
+        when 'claimed' then ''
+        when 'succeeded' then 'succeeded'
+        else 'failed'
+      end collate "C" as outcome,
       rollup.grain, rollup.buckets, rollup.elapsed_seconds
     from queue.rollups as rollup
     where rollup.grain in ('ever', 'ever_of_all')

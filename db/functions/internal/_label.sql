@@ -1,6 +1,7 @@
 -- queue._label: the word people use for where a job stands; never a state
 --
--- ready: queued and due. retrying: queued after a failure, not due yet. scheduled: queued, not due yet. dead: failed. Else the status.
+-- ready: queued and due. retrying: queued after a failure, not due yet. scheduled: queued, not due yet. dead: failed.
+-- Else the status.
 create or replace function queue._label(
   p_status text,
   p_available_at timestamptz,

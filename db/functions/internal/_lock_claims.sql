@@ -1,10 +1,10 @@
 -- queue._lock_claims: locks those of these claims that still hold
 --
--- Answers in the order asked, null for a claim that does not hold or that another session has locked. Locks in id order and
--- waits for nobody, so that two batches cannot deadlock. The lateral probe keeps the plan at one primary key look-up a claim;
--- a running job is told by its worker, which the table's CHECKs leave to no other, since `status = 'running'` would
--- admit the index of all running jobs, read from end to end for each claim. Under REPEATABLE READ a claim made or lost since the
--- snapshot is 40001: what the snapshot shows of its job says nothing.
+-- Answers in the order asked, null for a claim that does not hold or that another session has locked. Locks in id order
+-- and waits for nobody, so that two batches cannot deadlock. The lateral probe keeps the plan at one primary key
+-- look-up a claim; a running job is told by its worker, which the table's CHECKs leave to no other, since `status =
+-- 'running'` would admit the index of all running jobs, read from end to end for each claim. Under REPEATABLE READ a
+-- claim made or lost since the snapshot is 40001: what the snapshot shows of its job says nothing.
 create or replace function queue._lock_claims(p_job_ids bigint[], p_fences integer[])
 returns table (ctids tid[], workers text[])
 language plpgsql

@@ -1,9 +1,9 @@
 -- queue._pick: locks the next jobs of one queue and returns where they are, in claim order
 --
--- One probe a priority, so that jobs due later cost nothing. Each starts at its priority's floor, in microseconds
--- since 1970 (_refresh_floors): below it stand only dead entries of jobs long claimed. The pins hold the plan on jobs_ready
--- whatever the statistics were when it was cached, an empty table's included. Callers update by ctid:
--- a join back to the table may become a sequential scan.
+-- One probe a priority, so that jobs due later cost nothing. Each starts at its priority's floor, in microseconds since
+-- 1970 (_refresh_floors): below it stand only dead entries of jobs long claimed. The pins hold the plan on jobs_ready
+-- whatever the statistics were when it was cached, an empty table's included. Callers update by ctid: a join back to
+-- the table may become a sequential scan.
 create or replace function queue._pick(
   p_queue text,
   p_max_jobs integer,

@@ -1,8 +1,8 @@
 -- queue._recheck_floors: the minute's recheck, for a session that polls and does not claim
 --
--- Seeks these queues' floors from the start, up to the instant that a claim's tick found safe, and forgets the others'. Needs no
--- tick, so no transaction id. Without it such a session would trust old floors for ever, or walk the
--- dead entries of an old snapshot at every poll.
+-- Seeks these queues' floors from the start, up to the instant that a claim's tick found safe, and forgets the others'.
+-- Needs no tick, so no transaction id. Without it such a session would trust old floors for ever, or walk the dead
+-- entries of an old snapshot at every poll.
 create or replace function queue._recheck_floors(p_queues text[])
 returns void
 language plpgsql

@@ -1,4 +1,5 @@
--- queue._span: a stretch of time cut into equal slots, and the grain of the rollups that covers it; RL400 for more than 1,000 slots
+-- queue._span: a stretch of time cut into equal slots, and the grain of the rollups that covers it; RL400 for more than
+-- 1,000 slots
 create or replace function queue._span(
   p_since timestamptz,
   p_until timestamptz,
@@ -24,7 +25,8 @@ begin
   then
     raise exception 'since % and until % are out of range', since, until
       using errcode = 'RL400',
-        hint = 'since is before until, they are at most 1000 times the resolution apart, and until is at most 10 years ahead.';
+        hint = 'since is before until, they are at most 1000 times the resolution apart, '
+          'and until is at most 10 years ahead.';
   end if;
 
   grain := case

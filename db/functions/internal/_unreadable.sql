@@ -1,7 +1,8 @@
 -- queue._unreadable: why some client could not read a JSON document back; null when every one can
 --
--- Their parsers stop at nesting and at numbers long before jsonb does. A short text can be neither deep nor hold a number beyond
--- a double, so only longer ones are walked; and numbers are walked only where the text has that many digits in a row.
+-- Their parsers stop at nesting and at numbers long before jsonb does. A short text can be neither deep nor hold a
+-- number beyond a double, so only longer ones are walked; and numbers are walked only where the text has that many
+-- digits in a row.
 create or replace function queue._unreadable(p_value jsonb)
 returns text
 language plpgsql

@@ -1,4 +1,5 @@
--- queue._wanted_status: the status of the jobs that a filter wants, by its status or its label; null when it names neither
+-- queue._wanted_status: the status of the jobs that a filter wants, by its status or its label; null when it names
+-- neither
 create or replace function queue._wanted_status(p_filter jsonb)
 returns text
 language sql

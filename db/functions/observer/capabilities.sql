@@ -1,7 +1,7 @@
 -- queue.capabilities: what the caller may do here, for clients that show it
 --
--- role is the strongest of viewer, operator and admin that the current role has; read_only on a standby; counters_age is how old the counters
--- are at most, zero when every event is counted.
+-- role is the strongest of viewer, operator and admin that the current role has; read_only on a standby; counters_age
+-- is how old the counters are at most, zero when every event is counted.
 create or replace function queue.capabilities()
 returns table (
   role text,

@@ -1,7 +1,7 @@
 -- queue.count_jobs: how many jobs match a filter of list_jobs
 --
--- From the counters when the filter names no more than status, queue and kind: exact as of the last roll_up. Else by looking at 10,000
--- rows at most; capped says that there may be more.
+-- From the counters when the filter names no more than status, queue and kind: exact as of the last roll_up. Else by
+-- looking at 10,000 rows at most; capped says that there may be more.
 create or replace function queue.count_jobs(filter jsonb default '{}')
 returns table (jobs bigint, capped boolean)
 language plpgsql

@@ -1,7 +1,9 @@
--- queue.failure_groups: failed jobs by what went wrong: kind, error type and message but for numbers, ids and quoted words
+-- queue.failure_groups: failed jobs by what went wrong: kind, error type and message but for numbers, ids and quoted
+-- words
 --
--- Of the 10,000 that failed last (capped says that there are more), of one queue or kind or of all, the largest groups first; max_groups
--- from 1 to 200. last_hour, last_day and last_week count those that failed within. sample_id is the last one, with its message.
+-- Of the 10,000 that failed last (capped says that there are more), of one queue or kind or of all, the largest groups
+-- first; max_groups from 1 to 200. last_hour, last_day and last_week count those that failed within. sample_id is the
+-- last one, with its message.
 create or replace function queue.failure_groups(
   queue text default null,
   kind text default null,

@@ -1,8 +1,8 @@
 -- queue.health: what an operator should look at, each with what to do
 --
--- status is ok, warn or fail. Checks: steps (maintenance runs), leases (nothing waits for the reaper), old_snapshots and
--- prepared_transactions (they hold back vacuum; behind a writing one claims slow down), dead_rows, ready_index (bloat),
--- event_partitions (days ahead), default_partition, notify_queue, cluster (a restored dump was noticed).
+-- status is ok, warn or fail. Checks: steps (maintenance runs), leases (nothing waits for the reaper), old_snapshots
+-- and prepared_transactions (they hold back vacuum; behind a writing one claims slow down), dead_rows, ready_index
+-- (bloat), event_partitions (days ahead), default_partition, notify_queue, cluster (a restored dump was noticed).
 create or replace function queue.health()
 returns table (check_name text, status text, detail text, hint text)
 language plpgsql

@@ -1,7 +1,7 @@
 -- queue.latency: how long jobs waited once due, and how long attempts ran, per span of time
 --
--- Percentiles in seconds, from histograms: exact to the width of a bucket, null where nothing was claimed or ended. Arguments as in
--- throughput. wait ends at the claim; run is of attempts that succeeded or failed.
+-- Percentiles in seconds, from histograms: exact to the width of a bucket, null where nothing was claimed or ended.
+-- Arguments as in throughput. wait ends at the claim; run is of attempts that succeeded or failed.
 create or replace function queue.latency(
   since timestamptz default null,
   until timestamptz default null,

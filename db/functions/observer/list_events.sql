@@ -1,10 +1,10 @@
 -- queue.list_events: the history, a page at a time
 --
--- Of one job (of_job): oldest first, from after the cursor, an event id. Of all: newest first, from before the cursor. filter
--- is a JSON object of any of event, queue, kind, worker, actor, each a string; RL400 names an unknown field, or an event
--- that there is none of. max_events from 1 to 1,000. A page looks at 10,000 events
--- at most: where it stops for that, or is full, next_cursor goes on. It is the same on every row, null at the end; a page
--- on which nothing matched is one row with a null id.
+-- Of one job (of_job): oldest first, from after the cursor, an event id. Of all: newest first, from before the cursor.
+-- filter is a JSON object of any of event, queue, kind, worker, actor, each a string; RL400 names an unknown field, or
+-- an event that there is none of. max_events from 1 to 1,000. A page looks at 10,000 events at most: where it stops for
+-- that, or is full, next_cursor goes on. It is the same on every row, null at the end; a page on which nothing matched
+-- is one row with a null id.
 create or replace function queue.list_events(
   of_job bigint default null,
   filter jsonb default '{}',

@@ -1,11 +1,12 @@
 -- queue.list_jobs: jobs that match a filter, a page at a time
 --
--- filter is a JSON object of any of: status, label, queue, kind, priority, worker, error_group, idempotency_key, created_after and created_before
--- (times with their zone), ids, headers and payload (documents that the job's contain). Its status or label chooses the order: queued
--- jobs as they stand in line, failed ones the last to fail first, others newest first. max_jobs from 1 to 200; backwards is the page
--- before the cursor. A page reads at most 10,000 rows: where it stops for that, next_cursor goes on. previous_cursor and
--- next_cursor are the same on every row, null at an end; a page on which nothing matched is one row with a null id.
--- RL400 names an unknown field, or a cursor that does not fit the filter.
+-- filter is a JSON object of any of: status, label, queue, kind, priority, worker, error_group, idempotency_key,
+-- created_after and created_before (times with their zone), ids, headers and payload (documents that the job's
+-- contain). Its status or label chooses the order: queued jobs as they stand in line, failed ones the last to fail
+-- first, others newest first. max_jobs from 1 to 200; backwards is the page before the cursor. A page reads at most
+-- 10,000 rows: where it stops for that, next_cursor goes on. previous_cursor and next_cursor are the same on every row,
+-- null at an end; a page on which nothing matched is one row with a null id. RL400 names an unknown field, or a cursor
+-- that does not fit the filter.
 create or replace function queue.list_jobs(
   filter jsonb default '{}',
   cursor text default null,

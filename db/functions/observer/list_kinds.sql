@@ -1,8 +1,9 @@
 -- queue.list_kinds: what became of each kind of job since an instant (a day ago by default), the most started first
 --
--- Counted from the rollups, by the hour, which are kept for 92 days: since is taken back to its whole hour. failed are jobs that failed for good, retried
--- attempts that failed with others left, expired lost leases. mean_wait and mean_run are of attempts that were claimed, and of those
--- that succeeded or failed; null where there was none. queue narrows to one; max_kinds from 1 to 1,000.
+-- Counted from the rollups, by the hour, which are kept for 92 days: since is taken back to its whole hour. failed are
+-- jobs that failed for good, retried attempts that failed with others left, expired lost leases. mean_wait and mean_run
+-- are of attempts that were claimed, and of those that succeeded or failed; null where there was none. queue narrows to
+-- one; max_kinds from 1 to 1,000.
 create or replace function queue.list_kinds(
   queue text default null,
   since timestamptz default null,

@@ -1,11 +1,12 @@
 -- queue.list_queues: every queue in use, or some of them, with how much waits in it
 --
--- ready: due; scheduled: due later; retrying: due later, after a failure; running; failed. Each count stops one after counted_to: count_to (0
--- to 10,000) or, when that is null, 1,000, less with more than 100 queues, so that 100,000 jobs are counted of each label; that of failed
--- jobs at the last 10,001 to fail of all queues together: how long this takes is how much it counts. Where a multitude is retrying, ten
--- times counted_to and 10,000 at most, scheduled are those among the first twice counted_to that wait.
--- oldest_ready_age is how long the first job of the line has been due. queues narrows to these; of more than max_queues (from 1) those
--- are returned whose first job has waited longest. In the order of their names. RL400 when a number is out of range.
+-- ready: due; scheduled: due later; retrying: due later, after a failure; running; failed. Each count stops one after
+-- counted_to: count_to (0 to 10,000) or, when that is null, 1,000, less with more than 100 queues, so that 100,000 jobs
+-- are counted of each label; that of failed jobs at the last 10,001 to fail of all queues together: how long this takes
+-- is how much it counts. Where a multitude is retrying, ten times counted_to and 10,000 at most, scheduled are those
+-- among the first twice counted_to that wait. oldest_ready_age is how long the first job of the line has been due.
+-- queues narrows to these; of more than max_queues (from 1) those are returned whose first job has waited longest. In
+-- the order of their names. RL400 when a number is out of range.
 create or replace function queue.list_queues(
   count_to integer default null,
   queues text[] default null,

@@ -1,8 +1,9 @@
 -- queue.list_workers: who works, from sessions and leases; there is no worker table
 --
--- A worker's sessions are named rowlock:<worker>:<role>. state is live while it has a session, else gone: its leases are running out and
--- the reaper will take its jobs. oldest_lease_left is negative for a claim that awaits the reaper. A session's name is cut at 63 bytes, so
--- workers are told apart by their first 55. started_at is null where the owner of the queue may not read other sessions.
+-- A worker's sessions are named rowlock:<worker>:<role>. state is live while it has a session, else gone: its leases
+-- are running out and the reaper will take its jobs. oldest_lease_left is negative for a claim that awaits the reaper.
+-- A session's name is cut at 63 bytes, so workers are told apart by their first 55. started_at is null where the owner
+-- of the queue may not read other sessions.
 create or replace function queue.list_workers()
 returns table (
   worker text,

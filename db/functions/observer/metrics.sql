@@ -1,8 +1,9 @@
 -- queue.metrics: what Prometheus scrapes, one row a sample, in the order of the text format
 --
--- type is counter, gauge or histogram; a histogram's rows are its _bucket, _sum and _count samples, name says which. labels is a JSON object of
--- strings. Counters and histograms are exact as of the last roll_up and never go back; scrape one place, they are the database's.
--- rowlock_queue_jobs stops where list_queues does, one after 1,000, sooner with more than 100 queues.
+-- type is counter, gauge or histogram; a histogram's rows are its _bucket, _sum and _count samples, name says which.
+-- labels is a JSON object of strings. Counters and histograms are exact as of the last roll_up and never go back;
+-- scrape one place, they are the database's. rowlock_queue_jobs stops where list_queues does, one after 1,000, sooner
+-- with more than 100 queues.
 create or replace function queue.metrics()
 returns table (family text, type text, help text, name text, labels jsonb, value double precision)
 language plpgsql
@@ -124,8 +125,8 @@ begin
       group by state.name
       union all
       select
-        60, 'rowlock_table_bytes', 'gauge', 'Size with indexes', 'rowlock_table_bytes', null, null, 'table', 'jobs', null,
-        pg_total_relation_size('queue.jobs'::regclass)::double precision, null
+        60, 'rowlock_table_bytes', 'gauge', 'Size with indexes', 'rowlock_table_bytes', null, null,
+        'table', 'jobs', null, pg_total_relation_size('queue.jobs'::regclass)::double precision, null
       union all
       select
         61, 'rowlock_table_dead_rows', 'gauge', 'Dead rows that vacuum has not removed',

@@ -1,10 +1,11 @@
 -- queue.read_events: every event exactly once, for followers
 --
--- The first call, with a null cursor, answers where now is; cursor start begins at the oldest event kept. Each call returns what has
--- committed since its cursor, whatever the order of commits, and never waits for an open transaction: what that one writes
--- comes when it has committed. next_cursor, the same on every row, is to be stored with what was made of the page; a page
--- with nothing new is one row with a null id. max_events from 1 to 10,000. A cursor from before a dump was restored into this
--- cluster is RL409, one that is none RL400. On a standby RL503: what is open there a standby's snapshot does not tell.
+-- The first call, with a null cursor, answers where now is; cursor start begins at the oldest event kept. Each call
+-- returns what has committed since its cursor, whatever the order of commits, and never waits for an open transaction:
+-- what that one writes comes when it has committed. next_cursor, the same on every row, is to be stored with what was
+-- made of the page; a page with nothing new is one row with a null id. max_events from 1 to 10,000. A cursor from
+-- before a dump was restored into this cluster is RL409, one that is none RL400. On a standby RL503: what is open there
+-- a standby's snapshot does not tell.
 --
 -- A cursor is a snapshot: what a later one sees and it does not is new. Inside such a window, read in the order of
 -- transaction and event, it also says how far it came: cluster/old snapshot/new snapshot/transaction/event.

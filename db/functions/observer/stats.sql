@@ -1,8 +1,9 @@
 -- queue.stats: the whole in a few numbers
 --
--- name: ready, scheduled, retrying, running, failed (of all queues together; capped says that the count stopped at 10,001, so there may be
--- more; where so many are retrying, scheduled are those among the first 2,000 that wait), paused_queues, oldest_ready_seconds; the last
--- also for each priority that has a ready job, since strict priority starves the lower ones.
+-- name: ready, scheduled, retrying, running, failed (of all queues together; capped says that the count stopped at
+-- 10,001, so there may be more; where so many are retrying, scheduled are those among the first 2,000 that wait),
+-- paused_queues, oldest_ready_seconds; the last also for each priority that has a ready job, since strict priority
+-- starves the lower ones.
 create or replace function queue.stats()
 returns table (name text, priority integer, value numeric, capped boolean)
 language plpgsql

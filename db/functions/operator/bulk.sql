@@ -2,11 +2,10 @@
 --
 -- action is retry, cancel, run_now, reprioritize or discard; filter is list_jobs', narrowed to the statuses that the
 -- action takes (retry and discard: failed, unless the filter says another; RL400 for one that it does not take).
--- arguments is a JSON object: extra_attempts, delay and spread (retry: due spread evenly over that time) or priority (reprioritize; a dry run may
--- leave it open). One row a job:
--- outcome is changed, or skipped with the reason (it changed meanwhile, or somebody has it locked); in a dry run
--- matched. One event a job, with who and why. max_jobs from 1 to 1,000, of a dry run to 10,000; a call takes its jobs
--- in id order and waits for none.
+-- arguments is a JSON object: extra_attempts, delay and spread (retry: due spread evenly over that time) or priority
+-- (reprioritize; a dry run may leave it open). One row a job: outcome is changed, or skipped with the reason (it
+-- changed meanwhile, or somebody has it locked); in a dry run matched. One event a job, with who and why. max_jobs from
+-- 1 to 1,000, of a dry run to 10,000; a call takes its jobs in id order and waits for none.
 --
 -- A call reads at most 10,000 rows: where it stops for that, or for max_jobs, next_cursor goes on. It is the same on
 -- every row, null at the end; a call that found nothing is one row with a null job_id. RL400 names a bad argument.

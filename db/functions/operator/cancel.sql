@@ -1,7 +1,7 @@
 -- queue.cancel: queued -> cancelled; running -> running, stop asked
 --
--- A running job is asked to stop: its worker learns of it at the next renewal or progress and settles it as cancelled, or
--- completes it. Asking again changes nothing. RL409 when the job is finished, RL404 when it is gone.
+-- A running job is asked to stop: its worker learns of it at the next renewal or progress and settles it as cancelled,
+-- or completes it. Asking again changes nothing. RL409 when the job is finished, RL404 when it is gone.
 create or replace function queue.cancel(job_id bigint, reason text default null)
 returns table (
   id bigint,

@@ -1,7 +1,7 @@
 -- queue.discard: finished -> gone, before its retention
 --
--- The job is deleted, its key freed; its events stay until their own retention, the last one says who discarded it and why. Returns the
--- status it had. RL409 when the job is not finished, RL404 when it is gone.
+-- The job is deleted, its key freed; its events stay until their own retention, the last one says who discarded it and
+-- why. Returns the status it had. RL409 when the job is not finished, RL404 when it is gone.
 create or replace function queue.discard(job_id bigint, reason text default null)
 returns text
 language plpgsql

@@ -1,7 +1,7 @@
 -- queue.pause: no job of a queue is claimed until resume, or until an instant
 --
--- Touches no job: what runs goes on, what is enqueued waits. until lies ahead, at most 10 years. Pausing again replaces reason and
--- until. A claim under way when this commits may still hand out jobs.
+-- Touches no job: what runs goes on, what is enqueued waits. until lies ahead, at most 10 years. Pausing again replaces
+-- reason and until. A claim under way when this commits may still hand out jobs.
 create or replace function queue.pause(
   queue text,
   reason text default null,

@@ -1,7 +1,7 @@
 -- queue.reprioritize: queued -> queued, at another priority
 --
--- The job joins the end of its new priority's line: one that was due is due from now. Asking for the priority it has changes
--- nothing. RL409 when the job is not queued, RL404 when it is gone.
+-- The job joins the end of its new priority's line: one that was due is due from now. Asking for the priority it has
+-- changes nothing. RL409 when the job is not queued, RL404 when it is gone.
 create or replace function queue.reprioritize(
   job_id bigint,
   priority integer,

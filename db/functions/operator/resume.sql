@@ -1,7 +1,7 @@
 -- queue.resume: jobs of a queue are claimed again
 --
--- Returns whether the queue was paused; resuming one that was not, or whose pause has run out, changes nothing for workers
--- and is not recorded. Wakes idle workers.
+-- Returns whether the queue was paused; resuming one that was not, or whose pause has run out, changes nothing for
+-- workers and is not recorded. Wakes idle workers.
 create or replace function queue.resume(queue text, reason text default null)
 returns boolean
 language plpgsql

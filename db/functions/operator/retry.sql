@@ -1,7 +1,8 @@
 -- queue.retry: failed or cancelled -> queued
 --
--- Grants extra_attempts (1 to 100,000) on top of those the job had and clears a requested cancel; attempt and fence go on counting.
--- Due now, or after delay (up to 10 years). RL409 when the job is neither failed nor cancelled, RL404 when it is gone.
+-- Grants extra_attempts (1 to 100,000) on top of those the job had and clears a requested cancel; attempt and fence go
+-- on counting. Due now, or after delay (up to 10 years). RL409 when the job is neither failed nor cancelled, RL404 when
+-- it is gone.
 create or replace function queue.retry(
   job_id bigint,
   extra_attempts integer default 1,

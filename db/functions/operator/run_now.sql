@@ -1,6 +1,7 @@
 -- queue.run_now: queued -> queued, due at once
 --
--- A job that is due already keeps its place and nothing is recorded. RL409 when the job is not queued, RL404 when it is gone.
+-- A job that is due already keeps its place and nothing is recorded. RL409 when the job is not queued, RL404 when it is
+-- gone.
 create or replace function queue.run_now(job_id bigint, reason text default null)
 returns table (id bigint, status text, attempt integer, available_at timestamptz)
 language plpgsql

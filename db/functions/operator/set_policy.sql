@@ -1,9 +1,10 @@
 -- queue.set_policy: what differs for a queue from the settings
 --
--- Null leaves a value as it is; unset names those that go back to the settings. lease 1 s to 24 h, timeout 1 s to 7 days, max_attempts
--- 1 to 100,000, backoff 1 ms to 30 days (base at most cap), retention 1 minute to 10 years. max_attempts holds for jobs enqueued from now on, the rest for
--- all. Returns the policy as it is now, null where the settings hold, which nobody else changes before this transaction
--- ends. Without a value it changes nothing: it is for looking before changing.
+-- Null leaves a value as it is; unset names those that go back to the settings. lease 1 s to 24 h, timeout 1 s to 7
+-- days, max_attempts 1 to 100,000, backoff 1 ms to 30 days (base at most cap), retention 1 minute to 10 years.
+-- max_attempts holds for jobs enqueued from now on, the rest for all. Returns the policy as it is now, null where the
+-- settings hold, which nobody else changes before this transaction ends. Without a value it changes nothing: it is for
+-- looking before changing.
 create or replace function queue.set_policy(
   queue text,
   lease interval default null,

@@ -1,11 +1,11 @@
 -- queue.enqueue: -> queued
 --
--- Creates a job, in the caller's transaction: it is claimable when that commits and never was when it rolls back.
--- kind and queue are names (1 to 63 of a-z 0-9 _ . : -); payload is JSON up to 1 MiB; priority 0 to 9, higher first;
--- available_at or delay up to 10 years ahead, the past means now; max_attempts 1 to 100,000; lease 1 s to 24 h; timeout 1 s to
--- 7 days; headers a JSON object up to 16 kB. Null means the default. An idempotency_key (up to 255 characters) that
--- the queue already knows returns that job with created = false; with another kind or payload RL422.
--- RL400 names the field that is out of bounds, RL413 a document that is too large.
+-- Creates a job, in the caller's transaction: it is claimable when that commits and never was when it rolls back. kind
+-- and queue are names (1 to 63 of a-z 0-9 _ . : -); payload is JSON up to 1 MiB; priority 0 to 9, higher first;
+-- available_at or delay up to 10 years ahead, the past means now; max_attempts 1 to 100,000; lease 1 s to 24 h; timeout
+-- 1 s to 7 days; headers a JSON object up to 16 kB. Null means the default. An idempotency_key (up to 255 characters)
+-- that the queue already knows returns that job with created = false; with another kind or payload RL422. RL400 names
+-- the field that is out of bounds, RL413 a document that is too large.
 create or replace function queue.enqueue(
   kind text,
   payload jsonb default '{}',

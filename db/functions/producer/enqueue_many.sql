@@ -1,8 +1,9 @@
 -- queue.enqueue_many: -> queued, many at once
 --
--- jobs is an array of at most 1,000 objects whose fields are the parameters of enqueue; all are created or none. Answers come
--- in the array's order, ordinal from 1. A field that enqueue does not have, or a value out of bounds, is RL400 naming the
--- element. Keys already known, in the table or earlier in the array, answer created = false, as in enqueue.
+-- jobs is an array of at most 1,000 objects whose fields are the parameters of enqueue; all are created or none.
+-- Answers come in the array's order, ordinal from 1. A field that enqueue does not have, or a value out of bounds, is
+-- RL400 naming the element. Keys already known, in the table or earlier in the array, answer created = false, as in
+-- enqueue.
 create or replace function queue.enqueue_many(jobs jsonb)
 returns table (ordinal integer, job_id bigint, created boolean)
 language plpgsql
@@ -154,8 +155,8 @@ begin
     left join created on created.id = item.id
     left join known on known.ordinal = item.ordinal;
 
-  -- What is left has a key that stands for another job, or that this array or another session has just taken. Should the
-  -- latter's job be gone already, enqueue makes it anew.
+  -- What is left has a key that stands for another job, or that this array or another session has just taken. Should
+  -- the latter's job be gone already, enqueue makes it anew.
   for v_item in
     select
       asked.ordinal,

@@ -1,7 +1,7 @@
 -- queue.install_cron: pg_cron ticks, and clears its own log
 --
--- With pg_cron 1.5 or later it calls tick_loop every 5 seconds; before, every minute, for that long. The jobs' run details
--- older than a day are deleted daily. Runs as the caller, who must be allowed to tick; RL503 names what is
+-- With pg_cron 1.5 or later it calls tick_loop every 5 seconds; before, every minute, for that long. The jobs' run
+-- details older than a day are deleted daily. Runs as the caller, who must be allowed to tick; RL503 names what is
 -- missing. Installing again replaces what was installed.
 create or replace function queue.install_cron()
 returns table (job text, schedule text)

@@ -1,8 +1,9 @@
 -- queue.prune: finished -> gone, after its retention
 --
--- Walks the table in id order, from where the last call stopped, over at most ten times max_jobs (1 to 10,000) rows, and deletes the
--- finished ones past their queue's retention, max_jobs at most. Jobs that another session holds are passed by. The walk ends where
--- jobs are too young for any retention: ids follow time of creation. more: call again, it has not ended.
+-- Walks the table in id order, from where the last call stopped, over at most ten times max_jobs (1 to 10,000) rows,
+-- and deletes the finished ones past their queue's retention, max_jobs at most. Jobs that another session holds are
+-- passed by. The walk ends where jobs are too young for any retention: ids follow time of creation. more: call again,
+-- it has not ended.
 create or replace function queue.prune(max_jobs integer default 1000)
 returns table (deleted integer, more boolean)
 language plpgsql

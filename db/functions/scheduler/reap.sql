@@ -1,8 +1,8 @@
 -- queue.reap: running -> queued or failed (or cancelled, once asked): the lease ran out
 --
--- Takes up to max_jobs (1 to 10,000) claims away from workers that stopped renewing or overran their timeout; the attempt stays used
--- up. Safe to call from any number of places at once; never waits. A job that cannot be taken is set aside and
--- reported, the others proceed.
+-- Takes up to max_jobs (1 to 10,000) claims away from workers that stopped renewing or overran their timeout; the
+-- attempt stays used up. Safe to call from any number of places at once; never waits. A job that cannot be taken is set
+-- aside and reported, the others proceed.
 create or replace function queue.reap(max_jobs integer default 1000)
 returns table (requeued integer, failed integer, cancelled integer, set_aside integer)
 language plpgsql

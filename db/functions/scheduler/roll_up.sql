@@ -1,7 +1,8 @@
 -- queue.roll_up: counts the events that have committed since it last ran, each exactly once
 --
--- Its cursor is a snapshot, as read_events' is, and moves in the transaction of the counters; one caller at a time, others pass by. Takes
--- max_transactions (1 to 1,000,000) transactions' events at most; more: call again. Minutes, by one and by five, are kept for 25 hours, hours for 92 days.
+-- Its cursor is a snapshot, as read_events' is, and moves in the transaction of the counters; one caller at a time,
+-- others pass by. Takes max_transactions (1 to 1,000,000) transactions' events at most; more: call again. Minutes, by
+-- one and by five, are kept for 25 hours, hours for 92 days.
 create or replace function queue.roll_up(max_transactions integer default 100000)
 returns table (counted bigint, more boolean)
 language plpgsql

@@ -1,7 +1,7 @@
 -- queue.rotate_events: makes the next 14 days' partitions of the events and drops those past retention
 --
--- Never waits for more than 100 ms at a time, nor keeps writers of events waiting longer: what others hold is left for the
--- next call. A day that the default partition already has events of stays there. note says what was left, and why.
+-- Never waits for more than 100 ms at a time, nor keeps writers of events waiting longer: what others hold is left for
+-- the next call. A day that the default partition already has events of stays there. note says what was left, and why.
 create or replace function queue.rotate_events()
 returns table (created integer, dropped integer, note text)
 language plpgsql

@@ -1,11 +1,11 @@
 -- queue.tick: does the maintenance that is due, a step a call, so that each commits by itself
 --
 -- Steps: reap, roll_up, prune, rotate_events. Returns one row: the step done (null when none was due), how many rows it
--- concerned, whether to call again at once, and how long until a step is due; due_in is half a minute while nothing runs
--- that could need reaping and every event is counted. A step that finds nothing to do makes room for the next in the same call.
--- Safe to call from any number of places at once: one caller does a step, the others pass it by; but a reap overdue by three
--- intervals is done by whoever comes, whatever holds its row. A step that fails, and a reap that set jobs aside, is recorded (health
--- shows it) and comes due again.
+-- concerned, whether to call again at once, and how long until a step is due; due_in is half a minute while nothing
+-- runs that could need reaping and every event is counted. A step that finds nothing to do makes room for the next in
+-- the same call. Safe to call from any number of places at once: one caller does a step, the others pass it by; but a
+-- reap overdue by three intervals is done by whoever comes, whatever holds its row. A step that fails, and a reap that
+-- set jobs aside, is recorded (health shows it) and comes due again.
 create or replace function queue.tick()
 returns table (step text, processed bigint, more boolean, due_in interval)
 language plpgsql
@@ -29,8 +29,8 @@ begin
   loop
     more := false;
 
-    -- The longest due goes first; but a step that is cancelled each time must not keep a late reap waiting. What was finished
-    -- in the future has its dates from a clock that has stepped back since.
+    -- The longest due goes first; but a step that is cancelled each time must not keep a late reap waiting. What was
+    -- finished in the future has its dates from a clock that has stepped back since.
     select due.* into v_step
     from queue.steps as due
     where due.due_at <= v_now

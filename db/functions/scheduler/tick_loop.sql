@@ -1,6 +1,7 @@
 -- queue.tick_loop: ticks for some seconds, committing each step: for a scheduler that starts things once a minute
 --
--- seconds from 1 to 3600. Calls tick as often as it asks for. No SET clause and no SECURITY DEFINER: COMMIT is refused inside either.
+-- seconds from 1 to 3600. Calls tick as often as it asks for. No SET clause and no SECURITY DEFINER: COMMIT is refused
+-- inside either.
 create or replace procedure queue.tick_loop(seconds integer default 55)
 language plpgsql
 as $$

@@ -1,4 +1,5 @@
--- queue.uninstall_cron: takes back what install_cron installed, with the log of its runs; returns how many jobs that were
+-- queue.uninstall_cron: takes back what install_cron installed, with the log of its runs; returns how many jobs that
+-- were
 create or replace function queue.uninstall_cron()
 returns integer
 language plpgsql

@@ -1,8 +1,9 @@
 -- queue.check_password: what a password is compared with, unless too many were wrong
 --
--- Returns one row: the account's password hash, null when there is no such account, it is disabled or has no password (compare with some hash
--- all the same: an answer must take as long). RL429 after 5 failures within a quarter of an hour for an account from an
--- address, or 50 from an address; the hint says when to try again. The caller reports a wrong password with record_sign_in_failure.
+-- Returns one row: the account's password hash, null when there is no such account, it is disabled or has no password
+-- (compare with some hash all the same: an answer must take as long). RL429 after 5 failures within a quarter of an
+-- hour for an account from an address, or 50 from an address; the hint says when to try again. The caller reports a
+-- wrong password with record_sign_in_failure.
 create or replace function queue.check_password(account text, address text)
 returns table (password_hash text)
 language plpgsql

@@ -1,6 +1,7 @@
 -- queue.record_refusal: what somebody signed in tried and may not do, into the audit under the actor's name
 --
--- Called in a transaction of its own, for the one that was refused is rolled back. attempt says what was tried, role as what.
+-- Called in a transaction of its own, for the one that was refused is rolled back. attempt says what was tried, role as
+-- what.
 create or replace function queue.record_refusal(attempt text, role text, reason text)
 returns void
 language plpgsql

@@ -1,7 +1,8 @@
 -- queue.start_session: an account whose password was right gets a session
 --
--- Returns the secret for its cookie, once; only its digest is kept. A session ends after 30 minutes without a request, after 12 hours, at sign-out,
--- and when the account's password or role changes. RL404 when the account is unknown or disabled.
+-- Returns the secret for its cookie, once; only its digest is kept. A session ends after 30 minutes without a request,
+-- after 12 hours, at sign-out, and when the account's password or role changes. RL404 when the account is unknown or
+-- disabled.
 create or replace function queue.start_session(
   account text,
   address text default null,

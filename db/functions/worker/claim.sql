@@ -1,9 +1,9 @@
 -- queue.claim: queued -> running
 --
--- Hands up to max_jobs (1 to 1,000) due jobs to a worker, each under a new fence and a lease. Queues (1 to 32) are served in
--- the order given, each exactly by priority desc, available_at, created_at, id; paused ones are passed by. Returns no row
--- when nothing is due. worker is an id of 1 to 128 characters, fresh for each process. lease is a duration: renew
--- within it. Answers about a job carry (job_id, fence). Never waits for another session.
+-- Hands up to max_jobs (1 to 1,000) due jobs to a worker, each under a new fence and a lease. Queues (1 to 32) are
+-- served in the order given, each exactly by priority desc, available_at, created_at, id; paused ones are passed by.
+-- Returns no row when nothing is due. worker is an id of 1 to 128 characters, fresh for each process. lease is a
+-- duration: renew within it. Answers about a job carry (job_id, fence). Never waits for another session.
 create or replace function queue.claim(
   worker text,
   queues text[] default '{default}',

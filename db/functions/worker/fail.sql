@@ -1,8 +1,8 @@
 -- queue.fail: running -> queued, or failed when no attempt is left or the failure is fatal
 --
--- Texts may hold anything: error_type is cut at 200 bytes, message at 16 kB, detail (say, a traceback) at 64 kB, so that the job always ends.
--- retry_in (up to 10 years) stands before the backoff. Once a cancel was requested the job is cancelled instead.
--- RL409 when the claim was lost; asked again with the same token, the first answer comes back.
+-- Texts may hold anything: error_type is cut at 200 bytes, message at 16 kB, detail (say, a traceback) at 64 kB, so
+-- that the job always ends. retry_in (up to 10 years) stands before the backoff. Once a cancel was requested the job is
+-- cancelled instead. RL409 when the claim was lost; asked again with the same token, the first answer comes back.
 create or replace function queue.fail(
   job_id bigint,
   fence integer,

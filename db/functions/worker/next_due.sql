@@ -1,7 +1,7 @@
 -- queue.next_due: how long until a job of these queues is due
 --
--- Zero when one is due already, locked by another session or not; null when nothing waits. Paused queues count from the end
--- of their pause, and not at all without one. A poll costs less than a claim that finds nothing.
+-- Zero when one is due already, locked by another session or not; null when nothing waits. Paused queues count from the
+-- end of their pause, and not at all without one. A poll costs less than a claim that finds nothing.
 create or replace function queue.next_due(queues text[] default '{default}')
 returns interval
 language plpgsql

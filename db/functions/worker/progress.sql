@@ -1,7 +1,7 @@
 -- queue.progress: running -> running
 --
--- Records how far a job is: percent from 0 to 100 and a message (cut at 1,000 bytes), null leaves either as it was. Returns a verdict
--- as renew does; a lost claim changes nothing and writes no event. Does not renew the lease.
+-- Records how far a job is: percent from 0 to 100 and a message (cut at 1,000 bytes), null leaves either as it was.
+-- Returns a verdict as renew does; a lost claim changes nothing and writes no event. Does not renew the lease.
 create or replace function queue.progress(
   job_id bigint,
   fence integer,

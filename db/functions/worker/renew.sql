@@ -1,8 +1,9 @@
 -- queue.renew: running -> running, no event
 --
--- Prolongs the leases of up to 1,000 claims, each by the lease it was claimed with. verdict is held, stop (a cancel was requested or
--- the timeout has passed: stop and answer) or lost (the claim belongs to nobody or to another worker now). Never waits: a job
--- that another session has locked is answered from what can be read, its lease unmoved, and never as lost for that.
+-- Prolongs the leases of up to 1,000 claims, each by the lease it was claimed with. verdict is held, stop (a cancel was
+-- requested or the timeout has passed: stop and answer) or lost (the claim belongs to nobody or to another worker now).
+-- Never waits: a job that another session has locked is answered from what can be read, its lease unmoved, and never as
+-- lost for that.
 create or replace function queue.renew(job_ids bigint[], fences integer[])
 returns table (job_id bigint, fence integer, verdict text)
 language plpgsql

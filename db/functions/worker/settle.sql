@@ -1,9 +1,9 @@
 -- queue.settle: running -> succeeded, queued, failed or cancelled, many at once
 --
--- outcomes is an array of at most 1,000 objects {"job_id", "fence", "outcome", ...}: outcome is complete, fail, snooze, release or
--- accept_cancel, the other fields are that function's parameters. One verdict each: accepted; lost (the claim went to
--- somebody else, nothing was changed); busy (another session has the job locked: ask again); refused (reason says
--- why: mend it and ask again). One bad outcome never spoils its neighbours. Never waits. Safe to repeat.
+-- outcomes is an array of at most 1,000 objects {"job_id", "fence", "outcome", ...}: outcome is complete, fail, snooze,
+-- release or accept_cancel, the other fields are that function's parameters. One verdict each: accepted; lost (the
+-- claim went to somebody else, nothing was changed); busy (another session has the job locked: ask again); refused
+-- (reason says why: mend it and ask again). One bad outcome never spoils its neighbours. Never waits. Safe to repeat.
 create or replace function queue.settle(outcomes json)
 returns table (job_id bigint, fence integer, verdict text, reason text)
 language plpgsql

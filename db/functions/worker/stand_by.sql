@@ -1,9 +1,9 @@
 -- queue.stand_by: an idle worker asks to be woken
 --
--- Takes the wake locks of the queues exclusively, for the session, so that whoever makes a job claimable sends
--- NOTIFY rowlock with the queue's name. The session must LISTEN on rowlock already (RL400), must claim once more after this, and
--- must never enqueue itself. covered: every lock is held, by this session or another idle worker, which
--- passes it on. uncovered: a producer's open transaction is in the way; poll briskly and ask again.
+-- Takes the wake locks of the queues exclusively, for the session, so that whoever makes a job claimable sends NOTIFY
+-- rowlock with the queue's name. The session must LISTEN on rowlock already (RL400), must claim once more after this,
+-- and must never enqueue itself. covered: every lock is held, by this session or another idle worker, which passes it
+-- on. uncovered: a producer's open transaction is in the way; poll briskly and ask again.
 create or replace function queue.stand_by(queues text[] default '{default}')
 returns text
 language plpgsql

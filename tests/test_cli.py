@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -160,6 +161,10 @@ _EXIT_CODES: list[tuple[list[str], int]] = [
     (["worker", "--app", "tests.workers:app", "--burst", "--database-url", "host=::1 port=1"], 5),
     (["cron", "install"], 5),
     (["health", "--worker", "127.0.0.1:1"], 5),
+    (["health", "--worker", "http://127.0.0.1:x"], 5),
+    (["health", "--worker", ""], 2),
+    (["health", "--worker", "file:///etc/hostname"], 2),
+    (["job", "list", "created_after:yesterday"], 2),
 ]
 
 
@@ -768,6 +773,18 @@ def test_who_may_not_change_settings_may_look(database: Database) -> None:
     assert run("queue", "set", "q", "lease=1m", "--database-url", url).exit_code == 6
 
 
+def test_without_a_terminal_a_password_is_not_asked_for(url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pyworker.cli", "account", "add", "ada", "--database-url", url],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    assert (done.returncode, b"--password-stdin" in done.stderr) == (2, True), done.stderr
+    assert b"Warning" not in done.stderr
+
+
 # -- maintenance and health
 
 
@@ -847,6 +864,20 @@ def test_a_workers_health_address_is_asked(status: int, code: int) -> None:
         result = run("health", "--worker", f":{server.server_port}")
     assert result.exit_code == code
     assert "\x1b" not in result.output
+
+
+def test_an_address_that_speaks_no_http_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"220 mail.example ESMTP\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        result = run("health", "--worker", f"127.0.0.1:{server.getsockname()[1]}")
+    assert (result.exit_code, "does not answer" in result.stderr) == (5, True)
 
 
 def test_doctor_looks_at_everything(rowlock: Rowlock, db: Client, database: Database) -> None:

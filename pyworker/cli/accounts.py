@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import sys
+import warnings
 from datetime import timedelta
 
 import click
@@ -31,7 +33,16 @@ def _password_hash(from_stdin: bool) -> str:
     if from_stdin:
         password = sys.stdin.readline().rstrip("\r\n")
     else:
-        password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", getpass.GetPassWarning)
+                password = click.prompt(
+                    "Password", hide_input=True, confirmation_prompt=True, err=True
+                )
+        except getpass.GetPassWarning:
+            raise click.UsageError(
+                "no terminal to ask for the password: --password-stdin reads it"
+            ) from None
     return hash_password(password)
 
 

@@ -67,7 +67,10 @@ def job_filter(terms: Iterable[str]) -> dict[str, Any]:
         elif name == "priority":
             found[name] = _json_or_text(value)
         elif name in ("created_after", "created_before"):
-            found[name] = instant(value).isoformat()
+            try:
+                found[name] = instant(value).isoformat()
+            except click.BadParameter as exc:
+                raise click.UsageError(f"{name}: {exc.message}") from exc
         else:
             found[name] = value
     return found

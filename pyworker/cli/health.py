@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -51,6 +53,8 @@ def health(ctx: click.Context, worker: str | None) -> None:
 
 
 def _worker_health(address: str) -> None:
+    if not re.match(r"https?://.|(?!\w+://).", address):
+        raise click.UsageError(f"--worker is :8321, HOST:PORT or an http:// address: {address!r}")
     if "://" not in address:
         address = f"http://{'127.0.0.1' if address.startswith(':') else ''}{address}"
     if address.count("/") < 3:
@@ -62,7 +66,7 @@ def _worker_health(address: str) -> None:
         body = logs.escape(exc.read(10_000).decode(errors="replace"))
         click.echo(body)
         raise SystemExit(UNHEALTHY) from exc
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, http.client.HTTPException) as exc:
         raise Unavailable(f"{address} does not answer: {exc}") from exc
 
 

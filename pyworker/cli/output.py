@@ -225,4 +225,4 @@ def print_pages(
 
 def say_where(cursor: str | None) -> None:
     if cursor is not None:
-        click.echo(f"more: --cursor '{cursor}'", err=True)
+        click.echo(f"more: --cursor '{logs.escape(cursor)}'", err=True)

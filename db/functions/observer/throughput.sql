@@ -1,7 +1,7 @@
 -- queue.throughput: how many jobs came, started and ended, per span of time
 --
 -- From since (an hour ago when null) until until (now), a row each resolution (a minute to a day, taken up to whole
--- minutes or hours; at most 1,000 rows, else RL400), those with nothing included, of one queue or kind or of all. From
+-- minutes or hours; at most 1,001 rows, else RL400), those with nothing included, of one queue or kind or of all. From
 -- minutes or five of them for the last day, from hours beyond. expired counts lost leases and timeouts, retried what
 -- failed and was queued again.
 create or replace function queue.throughput(

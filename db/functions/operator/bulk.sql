@@ -83,6 +83,7 @@ begin
   end;
   perform queue._check_span('delay', v_delay, interval '-10 years', interval '10 years');
   perform queue._check_span('spread', v_spread, interval '0', interval '30 days');
+  perform queue._check_span('delay and spread', v_delay + v_spread, interval '-10 years', interval '10 years');
   perform queue._check_number(
     'extra_attempts', coalesce((v_arguments ->> 'extra_attempts')::bigint, 1), 1, 100000
   );

@@ -2,8 +2,8 @@
 --
 -- jobs is an array of at most 1,000 objects whose fields are the parameters of enqueue; all are created or none.
 -- Answers come in the array's order, ordinal from 1. A field that enqueue does not have, or a value out of bounds, is
--- RL400 naming the element. Keys already known, in the table or earlier in the array, answer created = false, as in
--- enqueue.
+-- RL400 naming the element; null means the default, of payload too. Keys already known, in the table or earlier in the
+-- array, answer created = false, as in enqueue.
 create or replace function queue.enqueue_many(jobs jsonb)
 returns table (ordinal integer, job_id bigint, created boolean)
 language plpgsql

@@ -196,7 +196,10 @@ select throws_ok(
   'What each job would refuse is refused at once, in a dry run too'
 )
 from unnest(
-  '{"{\"extra_attempts\": 0}","{\"extra_attempts\": 100001}","{\"delay\": \"11 years\"}"}'::text[]
+  array[
+    '{"extra_attempts": 0}', '{"extra_attempts": 100001}', '{"delay": "11 years"}',
+    '{"delay": "10 years", "spread": "1 day"}'
+  ]
 ) as wrong;
 select throws_ok(
   $$ select queue.bulk('retry', '{}', true, 0) $$, 'RL400', null, 'max_jobs is at least 1'

@@ -189,8 +189,17 @@ def safe_path(target: str | None) -> str | None:
     return target if not parts.scheme and not parts.netloc else None
 
 
+def asked_from() -> str | None:
+    """The page of ours that a form was sent from: the form's own address may show nothing."""
+    parts = urlsplit(request.referrer or "")
+    if parts.netloc != request.host:
+        return None
+    return safe_path(f"{parts.path}?{parts.query}" if parts.query else parts.path)
+
+
 def to_sign_in() -> Response:
-    here = request.script_root + request.full_path.rstrip("?") if request.method == "GET" else None
+    asked = request.script_root + request.full_path.rstrip("?")
+    here = asked if request.method == "GET" else asked_from()
     return cast(Response, redirect(url_for("sign_in.form", next=here), 303))
 
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from flask import Flask, Response, current_app, g, jsonify, make_response, render_template, request
 from werkzeug.exceptions import HTTPException, SecurityError
@@ -123,17 +122,9 @@ def _answer(
         message=message,
         hint=hint,
         request_id=g.get("request_id", ""),
-        asked_from=_asked_from(),
+        asked_from=auth.asked_from(),
     )
     return make_response(page, status)
-
-
-def _asked_from() -> str | None:
-    """The page of ours that a form was sent from: the form's own address may show nothing."""
-    parts = urlsplit(request.referrer or "")
-    if parts.netloc != request.host:
-        return None
-    return auth.safe_path(f"{parts.path}?{parts.query}" if parts.query else parts.path)
 
 
 def _refused(error: RowlockError) -> Response:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.conftest import Board, Opener, Workers
 from tests.workers import eventually
+from webui.pages import ago
 
 
 def state(page: Page) -> None:
@@ -159,6 +161,7 @@ def test_a_hidden_tab_asks_for_nothing(board: Board, visit: Opener, queue: str) 
     expect(page.locator("[data-live-state]")).to_have_text("Paused: hidden")
     assert [each.url for each in asked if "x-live" in each.headers] == []
 
+    page.clock.pause_at(datetime.now() + timedelta(minutes=1))
     made = board.queue.enqueue("noop", queue=queue)
     page.evaluate(hidden % "false")
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
@@ -188,6 +191,19 @@ def test_new_events_are_counted_and_shown_when_asked_for(
     expect(page.locator("tr[data-row]")).to_have_count(1)
     more.click()
     expect(page.get_by_role("link", name=f"#{made[-1].job_id}")).to_be_visible()
+
+
+def test_the_script_counts_times_as_the_server_writes_them(visit: Opener) -> None:
+    ages = [timedelta(seconds=each) for each in (70, 3695, 90_000, -100, -7300)]
+    page = visit("viewer", "/queues")
+    page.evaluate(
+        """(times) => document.querySelector("main").insertAdjacentHTML("beforeend",
+             times.map((time) => `<time datetime="${time}" class="test"></time>`).join(""))""",
+        [(datetime.now(UTC) - age).isoformat() for age in ages],
+    )
+    written = [ago(datetime.now(UTC) - age) for age in ages]
+    assert written == ["1 m ago", "1 h 1 m ago", "1 d 1 h ago", "in 1 m", "in 2 h 1 m"]
+    expect(page.locator("time.test")).to_have_text(written)
 
 
 def test_13_a_pause_is_told_everywhere_and_nothing_is_claimed(

@@ -218,6 +218,22 @@ def test_every_sign_in_has_a_session_of_its_own(site: Site) -> None:
     assert "rowlock=" + "f" * 64 not in cookies
 
 
+@pytest.mark.parametrize(
+    ("referrer", "place"),
+    [
+        ("http://localhost/jobs/7?after=3", "/sign-in?next=/jobs/7?after%3D3"),
+        ("http://evil.example/jobs/7", "/sign-in"),
+        (None, "/sign-in"),
+    ],
+)
+def test_a_form_of_a_session_that_ended_leads_back_to_its_page(
+    nobody: Browser, referrer: str | None, place: str
+) -> None:
+    headers = {"Origin": ORIGIN, **({"Referer": referrer} if referrer else {})}
+    answer = nobody.post("/jobs/7/retry", headers=headers)
+    assert (answer.status_code, answer.headers["Location"]) == (303, place)
+
+
 def test_cookies_that_were_made_up_are_nobodys(site: Site) -> None:
     site.browser("admin")
     for made_up in ("", "x", "0" * 64, "0" * 3000, "' or 1=1 --"):

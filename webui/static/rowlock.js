@@ -82,6 +82,7 @@ function follow(part) {
     timer = 0;
     if (part.querySelector("[data-settled]")) {
       say("ended", "Ended: nothing changes any more");
+      document.querySelector("[data-live-toggle]").remove();
       return;
     }
     const reason = reasonToHold(part);

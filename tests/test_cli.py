@@ -399,6 +399,16 @@ def test_lines_may_be_whole_jobs(rowlock: Rowlock, db: Client) -> None:
     (claim,) = db.claim("w", max_jobs=5)
     assert (claim.kind, claim.payload) == ("a", [1])
     assert rowlock("enqueue", "-", "--priority", "1", stdin=lines).exit_code == 2
+    deep = rowlock("enqueue", "-", stdin=f'{{"kind": "a", "payload": {"[" * 9999}{"]" * 9999}}}\n')
+    assert (deep.exit_code, "line 1 cannot be read" in deep.stderr) == (2, True)
+
+
+def test_what_was_enqueued_is_one_json_array(rowlock: Rowlock) -> None:
+    done = rowlock("enqueue", "k", "-", "-o", "json", stdin="1\n2\n")
+    assert [row["job_id"] for row in json.loads(done.stdout)] == [1, 2]
+    cut_short = rowlock("enqueue", "k", "-", "-o", "json", stdin="1\n" * 1000 + "{\n")
+    assert (cut_short.exit_code, len(json.loads(cut_short.stdout))) == (2, 1000)
+    assert rowlock("enqueue", "k", "-", "-o", "json", stdin="").stdout == "[\n]\n"
 
 
 @pytest.mark.parametrize(
@@ -1075,6 +1085,25 @@ def test_an_app_that_is_none_is_a_usage_error(
         result = run("worker", "--app", name, "--database-url", url)
         assert result.exit_code == 2
         assert said in result.stderr
+
+
+def test_a_shell_completes_commands() -> None:
+    script = run("completion", "bash").stdout
+    assert "complete" in script
+    done = subprocess.run(
+        [sys.executable, "-c", "from pyworker.cli import main; main(prog_name='rowlock')"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "_ROWLOCK_COMPLETE": "bash_complete",
+            "COMP_WORDS": "rowlock sett",
+            "COMP_CWORD": "1",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "plain,settings\n"
+    assert "_ROWLOCK_COMPLETE" in script
 
 
 def test_version_is_that_of_the_sql_too() -> None:

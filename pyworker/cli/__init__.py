@@ -33,6 +33,7 @@ def main() -> None:
 for _command in (
     migrate.migrate,
     migrate.version,
+    migrate.completion,
     enqueue.enqueue,
     jobs.job,
     jobs.dead,

@@ -15,7 +15,7 @@ import click
 
 from pyworker import client
 from pyworker.cli.arguments import ATTEMPTS, PRIORITY, instant, span
-from pyworker.cli.output import Lines, print_one
+from pyworker.cli.output import Lines, print_one, print_rows
 from pyworker.cli.shared import Command, Run, connected, telling
 from pyworker.client import Client, JsonText, NewJob
 from pyworker.errors import RowlockError
@@ -112,6 +112,7 @@ def _enqueue_lines(
     numbers: list[int] = []
     output = ctx.ensure_object(Run).output
     lines = Lines(output, [])
+    kept: list[dict[str, Any]] = []
 
     def send() -> None:
         nonlocal done, created, size
@@ -124,24 +125,34 @@ def _enqueue_lines(
             raise
         done += len(answers)
         created += sum(answer.created for answer in answers)
-        if output != "table":
-            for answer in answers:
-                lines.print({"job_id": answer.job_id, "created": answer.created})
+        told = [{"job_id": answer.job_id, "created": answer.created} for answer in answers]
+        if output == "json":
+            kept.extend(told)
+        elif output != "table":
+            for row in told:
+                lines.print(row)
         batch.clear()
         numbers.clear()
         size = 0
 
-    with telling(lambda: f"{done} jobs were enqueued before this:"), _progress(stream) as advance:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                batch.append(_line_job(line, number, kind, options))
-                numbers.append(number)
-                size += len(line)
-            if len(batch) == client.MAX_BATCH or size > _BATCH_SIZE:
+    try:
+        with (
+            telling(lambda: f"{done} jobs were enqueued before this:"),
+            _progress(stream) as advance,
+        ):
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    batch.append(_line_job(line, number, kind, options))
+                    numbers.append(number)
+                    size += len(line)
+                if len(batch) == client.MAX_BATCH or size > _BATCH_SIZE:
+                    send()
+                advance(len(line))
+            if batch:
                 send()
-            advance(len(line))
-        if batch:
-            send()
+    finally:
+        if output == "json":
+            print_rows(ctx, kept, [], "")
     click.echo(f"{done} jobs, {created} of them new", err=True)
 
 
@@ -154,7 +165,10 @@ def _line_job(
         raise click.UsageError(f"line {number} is not UTF-8: {exc}") from exc
     if kind is not None:
         return NewJob(kind=kind, payload=text, **options)
-    job = client.decode_json(text)
+    try:
+        job = client.decode_json(text)
+    except ValueError as exc:
+        raise click.UsageError(f"line {number} cannot be read: {exc}") from exc
     if not isinstance(job, dict):
         raise click.UsageError(f"line {number} is not an object")
     return job

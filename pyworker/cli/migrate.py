@@ -1,10 +1,11 @@
-"""`rowlock migrate`, `rowlock version`."""
+"""`rowlock migrate`, `version`, `completion`: what is installed, and where."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 import click
+from click.shell_completion import get_completion_class
 
 from pyworker import deploy, logs
 from pyworker.cli.arguments import span
@@ -97,3 +98,13 @@ def version(ctx: click.Context) -> None:
     """The version of this Rowlock and of its SQL."""
     source = deploy.Source.found()
     print_one(ctx, {"rowlock": source.version(), "functions": source.digest()})
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print a shell's completions: eval "$(rowlock completion bash)"."""
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(ctx.find_root().command, {}, "rowlock", "_ROWLOCK_COMPLETE").source())

@@ -34,11 +34,12 @@ begin
       end
   where known.account = set_account.account;
 
-  delete from queue.sessions as session
-  where session.account = set_account.account;
-
+  -- The links first: whoever is redeeming one is waited for, and the session that comes of it is ended, too.
   delete from queue.sign_in_links as link
   where link.account = set_account.account;
+
+  delete from queue.sessions as session
+  where session.account = set_account.account;
 
   perform queue._record_action(
     'set_account',

@@ -27,6 +27,7 @@ from click.testing import CliRunner, Result
 
 from pyworker import cli, deploy, embedded
 from pyworker.cli import shared
+from pyworker.cli.output import print_settings
 from pyworker.client import Client, NewJob, connect
 from pyworker.errors import NotAllowed, Unavailable
 from tests.support.cluster import Cluster, Database, with_user
@@ -311,6 +312,13 @@ def test_a_closed_standard_input_is_a_usage_error(url: str) -> None:
     line = f"{sys.executable} -m pyworker.cli enqueue k - --database-url '{url}' <&-"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, "standard input is closed" in done.stderr) == (2, True)
+
+
+def test_a_closed_standard_output_keeps_nothing_from_being_done(url: str, db: Client) -> None:
+    line = f"{sys.executable} -m pyworker.cli enqueue k --database-url '{url}' >&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert len(db.list_jobs().rows) == 1
 
 
 def test_what_runs_for_ever_outlasts_a_long_outage(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -746,6 +754,14 @@ def test_settings_are_shown_as_they_are_set(rowlock: Rowlock, db: Client) -> Non
     assert (last.reason, last.detail) == ("so", {"lease": "1h30m5s", "claim_floor": "off"})
 
 
+def test_settings_in_another_style_are_shown_as_they_come(
+    db: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db.conn.execute("set intervalstyle = iso_8601")
+    print_settings(click.Context(cli.main), db, db.get_settings())
+    assert ["lease", "PT1M"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
 @pytest.mark.parametrize(
     "pair",
     [
@@ -1077,7 +1093,12 @@ def test_an_app_that_is_none_is_a_usage_error(
 ) -> None:
     monkeypatch.chdir(app_folder)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    (app_folder / "shop_pinging.py").write_text("import shop_ping")
+    with pytest.raises(ModuleNotFoundError, match="'shop_ping'"):
+        run("worker", "--app", "shop_pinging:app", "--database-url", url)
     for name, said in {
+        ".shop:app": "package.module:attribute",
+        "shop.py:app": "no module shop.py",
         "shop:nothing": "has no nothing",
         "shop:other": "not an App",
         "shop": "package.module:attribute",

@@ -153,7 +153,10 @@ def print_settings(ctx: click.Context, db: Client, settings: Iterable[Setting]) 
         if setting.value is None:
             return None
         if setting.name in SETTING_SPANS:
-            span: timedelta = IntervalLoader(0, db.conn).load(setting.value.encode())
+            try:
+                span: timedelta = IntervalLoader(0, db.conn).load(setting.value.encode())
+            except NotImplementedError:  # a style that a pooler keeps us from setting
+                return setting.value
             return _written(span) if table else span
         return json.loads(setting.value)
 

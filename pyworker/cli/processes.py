@@ -23,13 +23,13 @@ from pyworker.errors import InvalidArgument, WrongState
 def _load(name: str) -> Any:
     """The App that `pkg.mod:app` names; the folder one stands in can be imported from."""
     module, colon, attribute = name.partition(":")
-    if not colon or not module or not attribute:
+    if not colon or not module or not attribute or module.startswith("."):
         raise click.UsageError(f"--app reads package.module:attribute, not {name!r}")
     sys.path.insert(0, os.getcwd())
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as exc:
-        if exc.name is None or not module.startswith(exc.name):
+        if exc.name is None or not f"{module}.".startswith(f"{exc.name}."):
             raise
         raise click.UsageError(f"there is no module {module}") from exc
     for part in attribute.split("."):

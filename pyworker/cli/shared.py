@@ -128,7 +128,8 @@ class Group(click.Group):
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
             return result
         except RowlockError as exc:
             say(exc)

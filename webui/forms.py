@@ -21,8 +21,9 @@ def whole(value: str | None, name: str, low: int = 0, high: int = _LARGEST) -> i
         return None
     text = value.strip()
     if not re.fullmatch(r"-?[0-9]{1,19}", text) or not low <= int(text) <= high:
+        fault = "is out of range" if re.fullmatch(r"-?[0-9]+", text) else "is no whole number"
         raise InvalidArgument(
-            f"{name} {text[:40]!r} is out of range",
+            f"{name} {text[:40]!r} {fault}",
             hint=f"{name} is a whole number"
             + (f" from {low} to {high:,}." if high < _LARGEST else f" of at least {low}."),
         )
@@ -31,7 +32,7 @@ def whole(value: str | None, name: str, low: int = 0, high: int = _LARGEST) -> i
 
 def job_id(value: str | None) -> int:
     """The id of a job, as it stands in an address."""
-    found = whole((value or "").removeprefix("#"), "job id", 1)
+    found = whole((value or "").strip().removeprefix("#"), "job id", 1)
     if found is None:
         raise InvalidArgument("no job id was given", hint="A job id is a whole number.")
     return found

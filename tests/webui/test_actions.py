@@ -536,3 +536,5 @@ def test_a_notice_is_said_once(viewer: Browser) -> None:
 
 def test_jump_goes_to_a_job(viewer: Browser) -> None:
     assert viewer.get("/jobs/jump?id=%2342").headers["Location"] == "/jobs/42"
+    assert viewer.get("/jobs/jump?id=+%23+42+").headers["Location"] == "/jobs/42"
+    assert "is no whole number" in viewer.get("/jobs/jump?id=x").text

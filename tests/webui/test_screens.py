@@ -224,6 +224,9 @@ def test_of_many_queues_a_page_shows_some(site: Site, viewer: Browser) -> None:
     assert rows("/queues?page=2") == ["q100"]
     assert 'href="/queues?page=2"' in viewer.get("/queues").text
     assert "page 2 of 2, 101 queues" in viewer.get("/queues?page=2").text
+    assert rows("/queues?name=10") == ["q010", "q100"]
+    assert 'href="/queues?page=2&amp;name=q"' in viewer.get("/queues?name=q").text
+    assert "No queue has “x” in its name." in viewer.get("/queues?name=x").text
 
 
 def test_the_overview_tells_of_workers_that_are_gone(site: Site, viewer: Browser) -> None:

@@ -81,7 +81,7 @@ function follow(part) {
   async function look() {
     timer = 0;
     if (part.querySelector("[data-settled]")) {
-      say("ended", "Ended: nothing changes any more");
+      say("ended", "Ended: no longer followed");
       document.querySelector("[data-live-toggle]").remove();
       return;
     }

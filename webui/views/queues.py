@@ -35,10 +35,11 @@ POLICY = (
 
 @blueprint.get("/queues")
 def index() -> Response:
-    """Every queue with jobs or a policy, a hundred a page."""
+    """Every queue with jobs or a policy, a hundred a page; `name` is a part of the names wanted."""
+    part = (request.args.get("name") or "").strip()[:63]
     number = forms.whole(request.args.get("page"), "page", 1, 10_000) or 1
     with reading() as client:
-        names = [queue.queue for queue in client.list_queues(0)]
+        names = [queue.queue for queue in client.list_queues(0) if part in queue.queue]
         chosen = names[(number - 1) * _PAGE : number * _PAGE]
         queues = client.list_queues(queues=chosen)
     return page(
@@ -48,6 +49,7 @@ def index() -> Response:
         number=number,
         pages=-(-len(names) // _PAGE),
         total=len(names),
+        part=part,
     )
 
 

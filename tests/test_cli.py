@@ -529,6 +529,20 @@ def test_one_refused_job_does_not_keep_the_rest_from_it(rowlock: Rowlock, db: Cl
     assert "4711" in result.stderr
 
 
+def test_what_was_changed_before_an_error_is_told(
+    rowlock: Rowlock, db: Client, database: Database
+) -> None:
+    db.enqueue_many([NewJob(kind="k")] * 3)
+    with database.connect(autocommit=False) as other:
+        other.execute("select from queue.jobs where id = 2 for update")
+        result = rowlock("job", "cancel", "1", "4711", "2", "3", "-o", "jsonl")
+        other.rollback()
+    assert result.exit_code == 5
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [1]
+    assert "no job 4711" in result.stderr
+    assert db.get_job(3).status == "queued"
+
+
 # -- many jobs
 
 

@@ -96,19 +96,22 @@ def _or_not_found(db: Client, job_id: int, rows: Iterator[Any]) -> Iterator[Any]
 
 
 def _each(ctx: click.Context, job_ids: Iterable[int], change: Callable[[int], Any]) -> None:
-    """Changes one job after the other; one that is refused does not keep the rest from it."""
+    """Changes one job after the other; one that is refused does not keep the rest from it, and
+    whatever ends it, what was done is told."""
     changed: list[Any] = []
     failures: list[RowlockError] = []
-    for job_id in job_ids:
-        try:
-            changed.append(change(job_id))
-        except (JobNotFound, WrongState) as exc:
-            failures.append(exc)
-    if changed:
-        columns = [name for name in members_of(changed[0]) if name != "id"]
-        print_rows(ctx, changed, ["id", *columns], "")
-    for failure in failures:
-        say(failure)
+    try:
+        for job_id in job_ids:
+            try:
+                changed.append(change(job_id))
+            except (JobNotFound, WrongState) as exc:
+                failures.append(exc)
+    finally:
+        if changed:
+            columns = [name for name in members_of(changed[0]) if name != "id"]
+            print_rows(ctx, changed, ["id", *columns], "")
+        for failure in failures:
+            say(failure)
     if failures:
         ctx.exit(exit_code(failures[0]))
 

@@ -63,7 +63,8 @@ async function refresh(part) {
   const response = await fetch(address, { headers, cache: "no-store", redirect: "manual", signal });
   // The session has ended, the role is another, or what is shown is gone: the whole page says so.
   if (response.type === "opaqueredirect" || [401, 403, 404].includes(response.status)) {
-    location.reload();
+    address.hash = "";
+    location.replace(address); // not reload: where a form was refused, that would send it again
     return;
   }
   if (response.status === 304) return;
@@ -208,10 +209,7 @@ document.addEventListener("click", (event) => {
 
   if (target.matches("[data-live-toggle]")) {
     held = !held;
-    for (const button of document.querySelectorAll("[data-live-toggle]")) {
-      button.setAttribute("aria-pressed", String(held));
-      button.textContent = held ? "Resume" : "Hold";
-    }
+    target.textContent = held ? "Resume" : "Hold";
     say(held ? "paused" : "live", held ? "Paused: held" : "Live");
   } else if (target.matches("[data-copy]")) {
     copy(target);

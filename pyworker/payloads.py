@@ -14,6 +14,7 @@ import enum
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, Union, get_args, get_origin
@@ -45,7 +46,7 @@ def payload_type(annotation: Any) -> PayloadType:
     if foreign is not None:
         return foreign
 
-    load = _loader(annotation)
+    load = _not_too_deep(_loader(annotation))
 
     def dump(value: Any) -> JsonText:
         text = _dump_plain(_plain(value))
@@ -202,6 +203,8 @@ def _loader(annotation: Any, where: str = "payload") -> Load:
         return _union_loader(arguments, where)
     if origin is Literal:
         return _literal_loader(arguments, where)
+    if isinstance(annotation, typing.NewType):
+        return _loader(annotation.__supertype__, where)
     if annotation in _SCALARS:
         return _SCALARS[annotation](where)
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
@@ -211,13 +214,23 @@ def _loader(annotation: Any, where: str = "payload") -> Load:
 
     container = origin or annotation
     if container in (dict, Mapping, typing.get_origin(Mapping[str, Any])):
-        return _mapping_loader(arguments[1] if len(arguments) == 2 else Any, where)
+        return _mapping_loader(arguments if len(arguments) == 2 else (Any, Any), where)
     if container is tuple and arguments and arguments[-1] is not Ellipsis:
         return _tuple_loader(arguments, where)
     if container in (list, tuple, set, frozenset, Sequence, typing.get_origin(Sequence[Any])):
         build = container if container in (tuple, set, frozenset) else list
         return _sequence_loader(arguments[0] if arguments else Any, build, where)
     raise TypeError(f"{where}: payloads cannot be of type {annotation!r}")
+
+
+def _not_too_deep(load: Load) -> Load:
+    def load_or_refuse(value: Any) -> Any:
+        try:
+            return load(value)
+        except RecursionError:
+            raise PayloadInvalid("payload: nested too deeply") from None
+
+    return load_or_refuse
 
 
 def _wrong(where: str, wanted: str, value: Any) -> PayloadInvalid:
@@ -240,7 +253,10 @@ def _float(where: str) -> Load:
     def load(value: Any) -> float:
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise _wrong(where, "float", value)
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError as exc:
+            raise PayloadInvalid(f"{where}: {exc}") from exc
 
     return load
 
@@ -290,36 +306,53 @@ _SCALARS: dict[Any, Callable[[str], Load]] = {
 }
 
 
+_around: ContextVar[frozenset[type]] = ContextVar("rowlock_dataclasses", default=frozenset())
+"""The dataclasses whose fields are being looked at."""
+
+
 def _dataclass_loader(annotation: type, where: str) -> Load:
-    hints = typing.get_type_hints(annotation, include_extras=True)
+    try:
+        hints = typing.get_type_hints(annotation, include_extras=True)
+    except NameError as exc:
+        raise TypeError(f"{where}: a field of {annotation.__name__} is not known: {exc}") from exc
     known = [field for field in dataclasses.fields(annotation) if field.init]
     required = {
         field.name
         for field in known
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     }
-    # Built when first needed: a dataclass may hold itself.
-    loaders: dict[str, Load] = {}
+
+    def build() -> dict[str, Load]:
+        return {field.name: _loader(hints[field.name], f"{where}.{field.name}") for field in known}
+
+    # At once, so that a field which cannot be is known at the start; a dataclass inside of itself
+    # when there is a value for it.
+    loaders: dict[str, Load] | None = None
+    around = _around.get()
+    if annotation not in around:
+        token = _around.set(around | {annotation})
+        try:
+            loaders = build()
+        finally:
+            _around.reset(token)
 
     def load(value: Any) -> Any:
+        nonlocal loaders
         if isinstance(value, annotation):
             value = _plain(value)
         if not isinstance(value, dict):
             raise _wrong(where, "an object", value)
-        if not loaders:
-            for field in known:
-                loaders[field.name] = _loader(hints[field.name], f"{where}.{field.name}")
+        if loaders is None:
+            loaders = build()
         missing = sorted(required - value.keys())
         if missing:
             raise PayloadInvalid(f"{where}: missing {', '.join(missing)}")
         given = {
-            name: load_field(value[name])
-            for name, load_field in list(loaders.items())
-            if name in value
+            name: load_field(value[name]) for name, load_field in loaders.items() if name in value
         }
         try:
             return annotation(**given)
-        except (ValueError, TypeError) as exc:
+        except Exception as exc:
             # __post_init__ may have rules of its own.
             raise PayloadInvalid(f"{where}: {exc}") from exc
 
@@ -355,15 +388,38 @@ def _literal_loader(arguments: tuple[Any, ...], where: str) -> Load:
     return load
 
 
-def _mapping_loader(item: Any, where: str) -> Load:
-    load_item = _loader(item, f"{where}[]")
+def _mapping_loader(arguments: tuple[Any, ...], where: str) -> Load:
+    load_key = _key_loader(arguments[0], where)
+    load_item = _loader(arguments[1], f"{where}[]")
 
     def load(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _wrong(where, "an object", value)
-        return {key: load_item(each) for key, each in value.items()}
+        return {load_key(key): load_item(each) for key, each in value.items()}
 
     return load
+
+
+def _key_loader(annotation: Any, where: str) -> Load:
+    """JSON's keys are texts, whatever they were in Python."""
+    if isinstance(annotation, typing.NewType):
+        return _key_loader(annotation.__supertype__, where)
+    where = f"{where}, a key"
+    if annotation is int:
+        # A key that is an int still is one of a payload on its way out.
+        return _converted(int, where, (str, int))
+    if annotation in (Any, str, UUID) or get_origin(annotation) is Literal:
+        return _loader(annotation, where)
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        members = {str(_plain(each)): each for each in annotation}
+
+        def load(value: Any) -> Any:
+            if value not in members:
+                raise PayloadInvalid(f"{where}: not a {annotation.__name__}")
+            return members[value]
+
+        return load
+    raise TypeError(f"{where}: keys of payloads cannot be of type {annotation!r}")
 
 
 def _sequence_loader(item: Any, build: Callable[[Any], Any], where: str) -> Load:
@@ -372,7 +428,10 @@ def _sequence_loader(item: Any, build: Callable[[Any], Any], where: str) -> Load
     def load(value: Any) -> Any:
         if not isinstance(value, list):
             raise _wrong(where, "an array", value)
-        return build(load_item(each) for each in value)
+        try:
+            return build([load_item(each) for each in value])
+        except TypeError as exc:
+            raise PayloadInvalid(f"{where}: {exc}") from exc
 
     return load
 

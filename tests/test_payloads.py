@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Optional, TypedDict
+from typing import Annotated, Any, Literal, NewType, Optional, TypedDict
 from uuid import UUID
 
 import msgspec
@@ -135,6 +135,59 @@ def test_fields_that_a_type_does_not_know_are_ignored() -> None:
         of.load({"sku": "a", "to": "b", "from_a_newer_producer": 1})
 
 
+UserId = NewType("UserId", int)
+
+
+@dataclass
+class Keyed:
+    by_number: dict[int, str]
+    by_ref: dict[UUID, int]
+    by_colour: dict[Colour, Line]
+    owner: UserId
+
+
+def test_keys_come_back_as_what_they_were() -> None:
+    of = payload_type(Keyed)
+    keyed = Keyed({7: "seven"}, {UUID(int=5): 1}, {Colour.RED: Line("a")}, UserId(3))
+    assert of.load(json.loads(of.dump(keyed))) == keyed
+    with pytest.raises(PayloadInvalid, match=r"payload\.by_number, a key: not a int"):
+        of.load({"by_number": {"x": ""}, "by_ref": {}, "by_colour": {}, "owner": 1})
+    with pytest.raises(PayloadInvalid, match=r"payload\.by_colour, a key: not a Colour"):
+        of.load({"by_number": {}, "by_ref": {}, "by_colour": {"blue": {}}, "owner": 1})
+
+
+@dataclass
+class Strict:
+    price: float = 0.0
+    sets: set[Any] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        assert self.price >= 0, "a price is not negative"
+
+
+@dataclass
+class Nest:
+    inner: Nest | None = None
+
+
+def nest(depth: int) -> Any:
+    return {"inner": nest(depth - 1)} if depth else {}
+
+
+@pytest.mark.parametrize(
+    ("of", "given", "complaint"),
+    [
+        (Strict, {"price": -1.0}, "a price is not negative"),
+        (Strict, {"price": 10**400}, "payload.price: int too large"),
+        (Strict, {"sets": [[1]]}, "payload.sets: unhashable"),
+        (Nest, nest(900), "nested too deeply"),
+    ],
+)
+def test_what_python_cannot_build_does_not_fit(of: type, given: Any, complaint: str) -> None:
+    with pytest.raises(PayloadInvalid, match=complaint):
+        payload_type(of).load(given)
+
+
 def test_an_integer_serves_as_a_float() -> None:
     assert payload_type(Order).load({"number": 1, "lines": [], "price": 2}).price == 2.0
 
@@ -184,7 +237,25 @@ def test_a_type_that_is_no_payload_is_refused_when_declared() -> None:
     class Odd:
         file: complex
 
-    with pytest.raises(TypeError, match=r"payload\.file"):
-        payload_type(Odd).load({"file": 1})
-    with pytest.raises(TypeError):
-        payload_type(complex)
+    @dataclass
+    class Around:
+        odd: Odd | None = None
+
+    @dataclass
+    class ByPlace:
+        names: dict[tuple[int, int], str]
+
+    @dataclass
+    class Unknown:
+        of: NowhereToBeFound  # type: ignore[name-defined]  # noqa: F821
+
+    Around.__annotations__["odd"] = Odd | None
+    for of, complaint in [
+        (Odd, r"payload\.file"),
+        (Around, r"payload\.odd\.file"),
+        (ByPlace, r"payload\.names, a key"),
+        (Unknown, "a field of Unknown is not known"),
+        (complex, "payload"),
+    ]:
+        with pytest.raises(TypeError, match=complaint):
+            payload_type(of)

@@ -15,11 +15,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 import re
 import select
 import sys
 import threading
 import typing
+import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar, overload
@@ -82,6 +84,8 @@ class Handler(Generic[P]):
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004
         )
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"the handler of {kind} is a generator: nobody would run it")
         self.takes_job = _takes_job(function, kind)
         self._local_names = local_names
         self._type: PayloadType | None = None
@@ -324,9 +328,10 @@ class _Decorator:
 
     def __call__(self, function: Callable[..., Any]) -> Handler[Any]:
         known = self._app.handlers.get(self._kind)
-        if known is not None and _name_of(known.function) != _name_of(function):
+        if known is not None and not _is_redefined(known.function, function):
             raise InvalidArgument(
-                f"kind {self._kind} has a handler already: {_name_of(known.function)}"
+                f"kind {self._kind} has a handler already: {_name_of(known.function)}",
+                hint="Give one of them another kind.",
             )
         handler: Handler[Any] = Handler(
             self._app, function, self._kind, local_names=self._local_names, **self._defaults
@@ -340,15 +345,25 @@ class _Producer:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._lock = threading.Lock()
-        self._conn: SyncConnection | None = None
+        _producers.add(self)
+        self._begin()
         self.lent: SyncConnection | None = None
         """A connection to use instead: tests run on one that is rolled back."""
+
+    def _begin(self) -> None:
+        """Without a connection, in a forked child too: that of the parent is the parent's."""
+        self._lock = threading.Lock()
+        self._conn: SyncConnection | None = None
 
     @contextlib.contextmanager
     def using(self, conn: SyncConnection | None) -> Iterator[SyncConnection]:
         conn = conn or self.lent
         if conn is not None:
+            if not hasattr(conn, "pgconn"):
+                raise InvalidArgument(
+                    f"conn must be a psycopg connection, not {type(conn).__name__}",
+                    hint="app.enqueue_sql() gives the call to another driver or an ORM.",
+                )
             yield conn
             return
         with self._lock:
@@ -370,6 +385,17 @@ class _Producer:
         if self._conn is not None:
             self._conn.close()
             self._conn = None
+
+
+_producers: weakref.WeakSet[_Producer] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for producer in list(_producers):
+        producer._begin()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _was_hung_up(conn: SyncConnection) -> bool:
@@ -423,7 +449,27 @@ def _in_style(sql: str, values: list[Any], paramstyle: ParamStyle) -> tuple[str,
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__qualname__", function))
+    name = str(getattr(function, "__qualname__", function))
+    return f"{getattr(function, '__module__', None) or '?'}.{name}"
+
+
+def _is_redefined(old: Callable[..., Any], new: Callable[..., Any]) -> bool:
+    """Whether both are one piece of source: its module was imported twice, reloaded or typed anew.
+
+    As __main__ and by its name a module has two names and one file; in a notebook each cell has a
+    file, and all have one module.
+    """
+    if _name_of(old) == _name_of(new) and "<lambda>" not in _name_of(new):
+        return True
+    places = [_place_of(each) for each in (old, new)]
+    return places[0] is not None and places[0] == places[1]
+
+
+def _place_of(function: Callable[..., Any]) -> tuple[str, str, int] | None:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return None
+    return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
 def _undeclared(payload: Any) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import operator
 import os
 import random
 import re
@@ -337,6 +338,24 @@ def _instant(value: datetime | None, name: str) -> datetime | None:
             hint="Give it a time zone, such as datetime.now(UTC), or use a delay.",
         )
     return value
+
+
+def _whole(value: int | None, name: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        # The database names the bounds; what it could not even read is as far out of them.
+        return max(-(2**31), min(operator.index(value), 2**31 - 1))
+    except TypeError:
+        raise InvalidArgument(
+            f"{name} must be a whole number, not {type(value).__name__}"
+        ) from None
+
+
+def _object_out(value: Mapping[str, Any], name: str) -> JsonText:
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(f"{name} must be a mapping, not {type(value).__name__}")
+    return encode_json(dict(value), name)
 
 
 def _span(value: timedelta | None, name: str) -> timedelta | None:
@@ -1203,14 +1222,14 @@ def _enqueue_values(
         _exact(kind, "kind"),
         None if payload is None else _exact(encode_json(payload, "payload"), "payload"),
         _exact(queue, "queue"),
-        priority,
+        _whole(priority, "priority"),
         _instant(available_at, "available_at"),
         _span(delay, "delay"),
-        max_attempts,
+        _whole(max_attempts, "max_attempts"),
         _span(lease, "lease"),
         _span(timeout, "timeout"),
         _exact(idempotency_key, "idempotency_key"),
-        None if headers is None else _exact(encode_json(dict(headers), "headers"), "headers"),
+        None if headers is None else _exact(_object_out(headers, "headers"), "headers"),
     ]
 
 
@@ -1770,7 +1789,8 @@ class Client:
         # a fifth of the client's time, but not with a result of many rows in its memory.
         cursor = self._cursor or psycopg.Cursor(self.conn, row_factory=tuple_row)
         cursor.execute(sql, values or None, binary=True)
-        has_rows = cursor.pgresult is not None and cursor.pgresult.nfields > 0
+        # In the caller's pipeline there is no result before it is fetched.
+        has_rows = cursor.pgresult is None or cursor.pgresult.nfields > 0
         rows = cursor.fetchall() if has_rows else []
         self._cursor = cursor if len(rows) <= 1 else None
         return rows

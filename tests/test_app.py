@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +15,7 @@ import psycopg
 import pytest
 
 from pyworker import App, Client, Job, PayloadInvalid
-from pyworker.errors import InvalidArgument, KeyReused, Unavailable
+from pyworker.errors import InvalidArgument, KeyReused, RowlockError, Unavailable
 from tests.workers import client_of, jobs
 
 
@@ -90,6 +93,40 @@ def test_a_kind_has_one_handler() -> None:
 
         @app.job("twice")
         def second(payload: Any) -> None: ...
+
+
+def test_of_two_sources_none_takes_the_others_kind() -> None:
+    """Though their functions have one name; one source that is read twice declares it anew."""
+    source = """
+@app.job("named")
+def handle(payload): return where
+app.job("short")(lambda payload: where)
+"""
+    app = App()
+
+    def read(module: str, file: str) -> None:
+        names = {"app": app, "where": module, "__name__": module}
+        exec(compile(source, file, "exec"), names)
+
+    read("__main__", "/srv/mail.py")
+    read("mail", "/srv/mail.py")
+    assert app.handlers["named"]({}) == "mail"
+    with pytest.raises(InvalidArgument, match=r"named has a handler already: mail\.handle"):
+        read("sms", "/srv/sms.py")
+    with pytest.raises(InvalidArgument, match="short has a handler already"):
+        app.job("short")(lambda payload: "another")
+
+
+def test_a_generator_is_no_handler() -> None:
+    def plain(payload: Any) -> Iterator[int]:
+        yield 1
+
+    async def coroutine(payload: Any) -> AsyncIterator[int]:
+        yield 1
+
+    for function in (plain, coroutine):
+        with pytest.raises(TypeError, match="the handler of k is a generator"):
+            App().job("k")(function)
 
 
 def test_a_decorator_needs_the_kind() -> None:
@@ -252,6 +289,54 @@ def test_a_refused_call_leaves_the_apps_connection_usable(app: App) -> None:
     with pytest.raises(InvalidArgument):
         app.enqueue("NOT A KIND")
     assert app.enqueue("k").created
+
+
+def test_a_forked_process_has_a_connection_of_its_own(app: App, client: Client) -> None:
+    app.enqueue("before")
+    with app._producer._lock:
+        # As if another thread enqueued at this moment: nobody lets go of the child's copy.
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            with contextlib.suppress(BaseException):
+                app.enqueue("in.child")
+                os._exit(0)
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    app.enqueue("after")
+    assert {job.kind for job in jobs(client)} == {"before", "in.child", "after"}
+
+
+def test_enqueue_in_a_pipeline_makes_one_job(app: App, url: str, client: Client) -> None:
+    with psycopg.connect(url) as conn, conn.pipeline():
+        made = app.enqueue("k", conn=conn)
+        assert app.enqueue_many([app.new_job("k")], conn=conn)[0].created
+    assert [job.id for job in jobs(client)][-1] == made.job_id
+    assert len(jobs(client)) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"conn": "postgresql://"}, "conn must be a psycopg connection, not str"),
+        ({"priority": "high"}, "priority must be a whole number, not str"),
+        ({"priority": 1.5}, "priority must be a whole number, not float"),
+        ({"max_attempts": 2**70}, "max_attempts 2147483647 is out of range"),
+        ({"headers": ["a"]}, "headers must be a mapping, not list"),
+    ],
+)
+def test_what_makes_no_sense_is_named(app: App, options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InvalidArgument, match=complaint):
+        app.enqueue("k", **options)
+
+
+def test_a_transaction_that_failed_before_says_so(app: App, url: str) -> None:
+    with psycopg.connect(url) as conn:
+        with pytest.raises(psycopg.Error):
+            conn.execute("select 1 / 0")
+        with pytest.raises(RowlockError) as refused:
+            app.enqueue("k", conn=conn)
+    assert "roll it back first" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize("paramstyle", ["format", "numeric", "named"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from time import monotonic
 
@@ -98,7 +98,7 @@ class Dispatcher(Loop):
     def step(self) -> None:
         self._bell.clear()
         # Nothing to hand over, but for threads that could not be started the last time.
-        self._threads.hand_over(())
+        self._give((), ())
         if not self._can_keep():
             if self._burst:
                 self._link.open()  # Raises while the database is away, which `failed` counts.
@@ -272,9 +272,12 @@ class Dispatcher(Loop):
                 coroutines.append(job)
             else:
                 plain.append(job)
-        if coroutines:
+        self._give(coroutines, plain)
+
+    def _give(self, coroutines: Sequence[Job], plain: Sequence[Job]) -> None:
+        try:
             self._event_loop.hand_over(coroutines)
-        if plain:
+        finally:
             self._threads.hand_over(plain)
 
     def _unknown_kind(self, job: Job) -> Answer:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, NoReturn
 
 from pyworker import runner
 from pyworker.app import Handler
 from pyworker.job import Job
+from pyworker.logs import logger
 from pyworker.runner import Answer
 
 Answered = Callable[[Job, Answer | None], None]
+
+log = logger("rowlock.worker")
 
 
 class Threads:
@@ -96,11 +101,13 @@ class Threads:
 
     def _start_one(self) -> None:
         thread = _Thread(self, f"rowlock-handler-{len(self._threads) + 1}")
-        self._threads.append(thread)
         thread.start()
+        # Not before: one that the system refuses would keep its place.
+        self._threads.append(thread)
 
     def _serve(self, thread: _Thread) -> None:
         jobs = self._jobs
+        pid = os.getpid()
         while not self._closing:
             try:
                 job = jobs.popleft()
@@ -111,6 +118,8 @@ class Threads:
             job._runner = thread
             job._started = monotonic()
             answer = runner.run(self._handlers[job.kind], job)
+            if os.getpid() != pid:
+                _end_child(answer)
             job._ended = monotonic()
             self._answered(job, answer)
             thread.is_busy = False
@@ -145,19 +154,44 @@ class _Thread(threading.Thread):
         self._pool._serve(self)
 
 
+def _end_child(answer: Answer | None) -> NoReturn:
+    """The end of a process that a handler forked and that came back out of it.
+
+    The job, the connections and the other threads are its parent's.
+    """
+    status = 0 if answer is not None and answer.verb == "complete" else 1
+    if answer is not None and answer.error_type == "SystemExit":
+        code = answer.message or "0"
+        status = int(code) & 0xFF if code.isdecimal() else 0 if code == "None" else 1
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
+
+
 class EventLoop:
-    """One thread with one asyncio loop, started with the first coroutine handler."""
+    """One thread with one asyncio loop, started with the first coroutine handler.
+
+    It is not replaced when a handler blocks it: sessions and pools that handlers share belong to
+    their loop. `still_for` tells.
+    """
 
     def __init__(self, handlers: dict[str, Handler[Any]], answered: Answered) -> None:
         self._handlers = handlers
         self._answered = answered
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: deque[Job] = deque()
+        self._tasks: dict[asyncio.Task[None], Job] = {}
         self._abandoned: weakref.WeakSet[asyncio.Task[None]] = weakref.WeakSet()
+        self._is_closing = False
+        self._pid = 0
+        self._asked_at: float | None = None
 
     def hand_over(self, jobs: Sequence[Job]) -> None:
-        self._started().call_soon_threadsafe(self._begin, list(jobs))
+        self._waiting.extend(jobs)
+        if self._waiting:
+            self._started().call_soon_threadsafe(self._begin)
 
     def stop(self, job: Job) -> None:
         """Cancels the job's task: CancelledError is raised where the handler waits."""
@@ -177,7 +211,27 @@ class EventLoop:
     def stuck(self) -> int:
         return len(set(self._tasks) & set(self._abandoned))
 
+    def still_for(self) -> float:
+        """Seconds for which the loop has not turned; asks it anew for a sign when it has."""
+        if self._loop is None or not self._tasks:
+            return 0.0
+        if self._asked_at is None:
+            self._asked_at = monotonic()
+            self._loop.call_soon_threadsafe(self._turned)
+            return 0.0
+        return monotonic() - self._asked_at
+
+    def _turned(self) -> None:
+        self._asked_at = None
+
+    @property
+    def current(self) -> Job | None:
+        """The job whose handler runs at this moment, and lets no other run."""
+        task = None if self._loop is None else asyncio.current_task(self._loop)
+        return None if task is None else self._tasks.get(task)
+
     def close(self, timeout: float) -> None:
+        self._is_closing = True
         if self._loop is None or self._thread is None:
             return
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -185,27 +239,45 @@ class EventLoop:
 
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(
-                target=self._serve, args=(self._loop,), name="rowlock-event-loop", daemon=True
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(
+                target=self._serve, args=(loop,), name="rowlock-event-loop", daemon=True
             )
-            self._thread.start()
+            try:
+                thread.start()
+            except RuntimeError:
+                loop.close()
+                raise
+            self._loop, self._thread = loop, thread
         return self._loop
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        loop.run_forever()
+        self._pid = os.getpid()
+        while not self._is_closing:
+            try:
+                # Returns early when a handler stops the loop; asyncio raises SystemExit and
+                # KeyboardInterrupt of a task or a callback here. Either would end all others.
+                loop.run_forever()
+            except BaseException as exc:
+                log.warning(
+                    "a task or callback on the event loop raised %s: it goes on", type(exc).__name__
+                )
         with contextlib.suppress(Exception):
             loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
-    def _begin(self, jobs: list[Job]) -> None:
+    def _begin(self) -> None:
         assert self._loop is not None
-        for job in jobs:
+        while self._waiting:
+            job = self._waiting.popleft()
             task = self._loop.create_task(self._run(job))
             job._runner = task
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = job
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
 
     def _cancel(self, job: Job) -> None:
         # A task cancelled before it began would never answer; `run_async` looks for itself.
@@ -215,5 +287,7 @@ class EventLoop:
     async def _run(self, job: Job) -> None:
         job._started = monotonic()
         answer = await runner.run_async(self._handlers[job.kind], job)
+        if os.getpid() != self._pid:
+            _end_child(answer)
         job._ended = monotonic()
         self._answered(job, answer)

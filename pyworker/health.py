@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
-import logging
 import socket
 import threading
 from time import monotonic
@@ -17,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyworker import metrics
 from pyworker.errors import InvalidArgument
+from pyworker.logs import logger
 
 if TYPE_CHECKING:
     from pyworker.worker import Worker
 
 DEFAULT_PORT = 8321
 
-log = logging.getLogger("rowlock.health")
+log = logger("rowlock.health")
 
 # A client that sends nothing, or many at once, must cost little.
 _READ_TIMEOUT = 5.0

@@ -9,6 +9,7 @@ says what should happen instead; any other exception is a failure that the datab
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable, MutableMapping
@@ -237,7 +238,13 @@ class Job:
         )
 
     def wait(self, seconds: float) -> bool:
-        """Sleeps, but not past a request to stop. True when there is one."""
+        """Sleeps, but not past a request to stop. True when there is one.
+
+        For handlers in threads: it would block the event loop. A coroutine awaits asyncio.sleep(),
+        which a request to stop cancels.
+        """
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError("job.wait() blocks the event loop: await asyncio.sleep() instead")
         event = self._event
         if event is None:
             event = self._event = threading.Event()

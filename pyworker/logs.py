@@ -8,11 +8,14 @@ Payloads are never logged.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import logging
 import os
 import re
 import sys
+import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from time import monotonic
@@ -61,6 +64,29 @@ def configure(
     root.addHandler(handler)
     root.setLevel(max(logging.INFO, logging.getLevelName(level)))
     logging.getLogger("rowlock").setLevel(level)
+
+
+@functools.cache
+def logger(name: str) -> logging.Logger:
+    """A logger of Rowlock's own, whose calls raise nothing.
+
+    A handler or a filter of the application's that fails costs a record, not the job that the
+    record tells of or the thread that writes it.
+    """
+    found = logging.getLogger(name)
+    handle = found.handle
+
+    def guarded(record: logging.LogRecord) -> None:
+        try:
+            handle(record)
+        except Exception:
+            # As logging does with errors of its own handlers.
+            if logging.raiseExceptions and sys.stderr is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    traceback.print_exc(file=sys.stderr)
+
+    found.handle = guarded  # type: ignore[method-assign]
+    return found
 
 
 def _context(record: logging.LogRecord) -> Mapping[str, Any]:

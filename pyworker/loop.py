@@ -5,7 +5,6 @@ connection that is opened anew when it fails.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import random
 import socket
@@ -18,7 +17,7 @@ import psycopg
 
 from pyworker.client import Client, Connection
 from pyworker.errors import RowlockError, Unavailable
-from pyworker.logs import Throttle
+from pyworker.logs import Throttle, logger
 
 T = TypeVar("T")
 
@@ -127,7 +126,7 @@ class Loop:
 
     def __init__(self, name: str, worker: str) -> None:
         self.name = name
-        self.log = logging.getLogger(f"rowlock.{name}")
+        self.log = logger(f"rowlock.{name}")
         self.beat = monotonic()
         self.errors = 0
         self.failing_since: float | None = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import traceback
+from contextvars import copy_context
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -25,6 +27,7 @@ from pyworker.job import (
     current_job,
     log_fields,
 )
+from pyworker.logs import logger
 from pyworker.payloads import PayloadInvalid
 
 # A result over 1 MiB is refused by the database; one of another order of magnitude is not sent.
@@ -32,7 +35,7 @@ _LONGEST_RESULT = 16 * 2**20
 _LONGEST_TRACEBACK = 30_000
 _LOGGED_MESSAGE = 500
 
-log = logging.getLogger("rowlock.worker")
+log = logger("rowlock.worker")
 
 
 class Answer(NamedTuple):
@@ -46,10 +49,18 @@ class Answer(NamedTuple):
 
 
 def run(handler: Handler[Any], job: Job) -> Answer | None:
-    """Runs a plain handler. None when there is nothing left to say: the claim is lost for good."""
+    """Runs a plain handler. None when there is nothing left to say: the claim is lost for good.
+
+    Raises nothing. What the handler leaves in context variables is gone with it, as a coroutine's
+    is with its task.
+    """
+    return copy_context().run(_run, handler, job)
+
+
+def _run(handler: Handler[Any], job: Job) -> Answer | None:
     if job.stop_reason is not None:
         return stopped(job, job.stop_reason)
-    token = current_job.set(job)
+    current_job.set(job)
     try:
         try:
             payload = handler.type.load(job.payload)
@@ -58,13 +69,11 @@ def run(handler: Handler[Any], job: Job) -> Answer | None:
         value = handler.function(payload, job) if handler.takes_job else handler.function(payload)
     except BaseException as exc:
         return raised(job, exc)
-    finally:
-        current_job.reset(token)
     return returned(job, value)
 
 
 async def run_async(handler: Handler[Any], job: Job) -> Answer | None:
-    """Runs a coroutine handler, in a task of its own."""
+    """Runs a coroutine handler, in a task of its own. Raises nothing."""
     if job.stop_reason is not None:
         return stopped(job, job.stop_reason)
     current_job.set(job)
@@ -94,17 +103,39 @@ def returned(job: Job, value: Any) -> Answer:
         if len(text) > _LONGEST_RESULT:
             raise TooLarge(f"the result is {len(text):,} characters of JSON; 1 MiB is the most")
     except InvalidArgument as exc:
+        if inspect.iscoroutine(value) or inspect.isgenerator(value):
+            return _never_began(job, value)
         return failed(job, "ResultInvalid", str(exc), fatal=True)
     except TooLarge as exc:
         return failed(job, "ResultTooLarge", str(exc), fatal=True)
-    except Exception as exc:
+    except BaseException as exc:
         # The value's own code ran: a dict or str subclass of the handler's.
         return failed(job, "ResultInvalid", _text_of(exc), fatal=True)
     return Answer("complete", text)
 
 
+def _never_began(job: Job, value: Any) -> Answer:
+    """A decorator hid what kind of function the handler is. None of it ran: it may be retried."""
+    value.close()
+    return failed(
+        job,
+        "TypeError",
+        f"the handler returned a {type(value).__name__}, which nobody runs: declare an async def "
+        "or a plain function, and decorate it with what keeps it one",
+    )
+
+
 def raised(job: Job, exc: BaseException) -> Answer | None:
     """What an exception means."""
+    try:
+        return _raised(job, exc)
+    except BaseException as trouble:
+        # The exception's own code ran, or memory ran out: it must not cost the job its answer.
+        what = f"what it raised cannot be told: {type(trouble).__name__}"
+        return failed(job, type(exc).__name__, what)
+
+
+def _raised(job: Job, exc: BaseException) -> Answer | None:
     if log.isEnabledFor(logging.DEBUG):
         log.debug("the handler raised %s", _error_type(exc), exc_info=exc, extra=log_fields(job))
     match exc:
@@ -209,20 +240,20 @@ def _message(exc: BaseException, cause: BaseException | None) -> str:
     own = _text_of(exc)
     if cause is None:
         return own
-    return f"{own}: {_text_of(cause)}" if exc.args and exc.args[0] else _text_of(cause)
+    return f"{own}: {_text_of(cause)}" if own else _text_of(cause)
 
 
 def _text_of(exc: BaseException) -> str:
     try:
         return str(exc)
-    except Exception:
+    except BaseException:
         return "(the exception has no text: its __str__ failed)"
 
 
 def _detail(exc: BaseException) -> dict[str, str]:
     try:
         lines = "".join(traceback.format_exception(exc))
-    except Exception:
+    except BaseException:
         return {}
     # The end tells most; what is above is frames of ours.
     return {"traceback": lines[-_LONGEST_TRACEBACK:]}

@@ -37,13 +37,14 @@ from pyworker.executor import EventLoop, Threads
 from pyworker.health import HealthServer
 from pyworker.job import Job, StopReason, log_fields
 from pyworker.keeper import Keeper
+from pyworker.logs import Throttle, logger
 from pyworker.loop import Link, Loop
 from pyworker.metrics import Metrics
 from pyworker.runner import Answer
 from pyworker.settler import Settler
 from pyworker.waker import Waker
 
-log = logging.getLogger("rowlock.worker")
+log = logger("rowlock.worker")
 
 EXIT_CLEAN = 0
 EXIT_UNSETTLED = 1
@@ -59,6 +60,9 @@ MAX_QUEUES = 32
 _LIMITS = Limits(statement_timeout=timedelta(seconds=15), lock_timeout=timedelta(seconds=2))
 _HALF_DEAD_AFTER = 20.0
 _WATCH_EVERY = 0.25
+# A coroutine handler that lets no other run is named; given up on, it has had so long.
+_STANDS_STILL_AFTER = 5.0
+_HOPELESS_AFTER = 1.0
 # What a shutdown's budget is for: waiting for handlers; then waiting for those asked to stop;
 # the rest is for settling.
 _ASK_AFTER = 0.6
@@ -116,6 +120,7 @@ class Worker:
         self._inbox.setblocking(False)
         self._outbox.setblocking(False)
         self._ended = threading.Event()
+        self._standstill = Throttle(30.0)
 
         links = {role: Link(role, self._connect) for role in _ROLES}
         self.links = list(links.values())
@@ -180,9 +185,9 @@ class Worker:
     def run(self) -> int:
         """Works until stopped, then drains. Call it from the main thread to have signals heeded.
 
-        SIGTERM and SIGINT stop it, a second one skips the waiting. Returns an exit code: 0 clean,
-        1 something could not be settled in time, 3 a handler still runs in its thread, 4 too many
-        handlers did not stop. A worker runs once.
+        SIGTERM, SIGINT and SIGHUP stop it, a second one skips the waiting. Returns an exit code: 0
+        clean, 1 something could not be settled in time, 3 a handler still runs in its thread, 4 too
+        many handlers did not stop. A worker runs once.
 
         Raises InvalidArgument or NotAllowed when the first claim is refused, and with `burst` what
         kept the database from answering it.
@@ -253,6 +258,17 @@ class Worker:
             except Exception:
                 log.exception("the watch failed", extra={"worker": self.id})
                 self._sleep(_WATCH_EVERY)
+            still = self._event_loop.still_for()
+            if still > _HOPELESS_AFTER and self._event_loop.stuck:
+                log.critical(
+                    "a handler that does not stop blocks the event loop: this process ends after "
+                    "settling what it can",
+                    extra={"worker": self.id},
+                )
+                self._exit_code = EXIT_STUCK
+                return
+            if still > _STANDS_STILL_AFTER:
+                self._warn_of_standstill(still)
             if self.stuck > self._max_stuck:
                 log.critical(
                     "%d handlers did not stop: this process ends after settling the others",
@@ -261,6 +277,17 @@ class Worker:
                 )
                 self._exit_code = EXIT_STUCK
                 return
+
+    def _warn_of_standstill(self, seconds: float) -> None:
+        job = self._event_loop.current
+        if self._standstill.admit("standstill") is not None:
+            log.warning(
+                "the event loop has stood still for %.0f s: %s blocks all coroutine handlers; "
+                "await what takes long, or make it a plain function, which has a thread",
+                seconds,
+                "a task" if job is None else f"the handler of {job.kind}",
+                extra={"worker": self.id} if job is None else log_fields(job),
+            )
 
     def _watch(self, seconds: float) -> None:
         """One look at the clock, for what no other thread must be late to notice; then a pause."""
@@ -297,11 +324,23 @@ class Worker:
             yield
             return
 
+        pid = os.getpid()
+
         def heed(number: int, frame: FrameType | None) -> None:
+            if os.getpid() != pid:
+                # A child that a handler forked: to whoever ends it, it is a process like any other.
+                signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+                return
             # Nothing but a counter and a byte: a signal may come while any lock is held.
             self.stop()
 
-        before = {number: signal.signal(number, heed) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {
+            number: signal.signal(number, heed)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+            # nohup stays what it is.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+        }
         try:
             yield
         finally:
@@ -309,6 +348,7 @@ class Worker:
                 signal.signal(number, handler)
 
     def _connect(self, role: str, opened: Callable[[Connection], None]) -> Connection:
+        _fill_standard_descriptors()
         return connect(self.location.url, role, worker=self.id, limits=_LIMITS, opened=opened)
 
     # -- what the loops and the executor report
@@ -455,6 +495,13 @@ class Worker:
 
 
 _ROLES = ("dispatcher", "keeper", "settler", "waker")
+
+
+def _fill_standard_descriptors() -> None:
+    """Where a handler closed them the next socket would be standard error, and be sent the log."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
 
 
 def new_worker_id() -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -163,6 +164,78 @@ def test_a_result_that_only_its_own_code_can_spoil() -> None:
     assert sent(answer_of(lambda payload: loop, a_job()))["error_type"] == "ResultInvalid"
 
 
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class Undecided:
+    def __bool__(self) -> bool:
+        raise ValueError("ambiguous")
+
+    def __str__(self) -> str:
+        return "an array"
+
+
+class Spiteful(list[int]):
+    def __iter__(self) -> Any:
+        raise KeyboardInterrupt
+
+
+def test_what_a_handlers_own_code_does_to_its_answer_costs_no_answer() -> None:
+    def unspeakable(payload: Any) -> None:
+        raise UnspeakableError
+
+    def undecided(payload: Any) -> None:
+        raise Fail(Undecided()) from ValueError("why")
+
+    async def unspeakable_too(payload: Any) -> None:
+        raise UnspeakableError
+
+    for function in (unspeakable, unspeakable_too):
+        answer = sent(answer_of(function, a_job()))
+        assert (answer["outcome"], answer["error_type"]) == ("fail", "UnspeakableError")
+    assert sent(answer_of(undecided, a_job()))["message"] == "an array: why"
+    spiteful = sent(answer_of(lambda payload: Spiteful([1]), a_job()))
+    assert (spiteful["error_type"], spiteful["fatal"]) == ("ResultInvalid", True)
+
+
+def test_an_answer_that_cannot_be_made_is_a_plain_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(exc: BaseException) -> dict[str, str]:
+        raise MemoryError
+
+    monkeypatch.setattr(runner, "_detail", no_memory)
+    answer = sent(answer_of(lambda payload: 1 / 0, a_job()))
+    assert (answer["error_type"], answer["message"]) == (
+        "ZeroDivisionError",
+        "what it raised cannot be told: MemoryError",
+    )
+
+
+def test_what_was_returned_to_be_run_says_that_nothing_ran() -> None:
+    async def work() -> int:
+        return 1
+
+    for value in (lambda: work(), lambda: (n for n in range(3))):
+        answer = sent(answer_of(lambda payload, value=value: value(), a_job()))
+        assert "which nobody runs" in answer["message"]
+        # Mended and deployed, it may run after all.
+        assert "fatal" not in answer
+
+
+def test_context_variables_do_not_pass_from_job_to_job() -> None:
+    tenant: ContextVar[str | None] = ContextVar("tenant", default=None)
+
+    def handler(payload: Any) -> str | None:
+        before = tenant.get()
+        tenant.set("one's own")
+        return before
+
+    assert "result" not in sent(answer_of(handler, a_job()))
+    assert "result" not in sent(answer_of(handler, a_job()))
+    assert tenant.get() is None
+
+
 def test_a_traceback_is_cut_to_what_tells_most() -> None:
     def deep(payload: Any, n: int = 0) -> None:
         if n == 200:
@@ -198,6 +271,14 @@ def test_waiting_ends_when_told() -> None:
     assert time.monotonic() - started < 5
     assert job.cancel_requested
     assert job.wait(10), "at once"
+
+
+def test_waiting_does_not_block_the_event_loop() -> None:
+    async def handler(payload: Any, job: Job) -> None:
+        job.wait(60)
+
+    answer = sent(answer_of(handler, a_job()))
+    assert answer["message"] == "job.wait() blocks the event loop: await asyncio.sleep() instead"
 
 
 def test_the_first_reason_stands_but_a_lost_claim_outranks_it() -> None:

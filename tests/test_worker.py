@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 import urllib.error
@@ -311,6 +312,139 @@ def test_a_handler_that_does_not_stop_is_given_up_on_and_replaced(
         let_go.set()
         eventually(lambda: worker.stuck == 0)
     assert client.get_job(job_id).status == "failed"
+
+
+def test_a_coroutine_that_blocks_the_loop_for_good_ends_the_process(
+    app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "STOP_GRACE", 0.3)
+    let_go = threading.Event()
+
+    @app.job("deaf", timeout="1s", max_attempts=1)
+    async def deaf(payload: dict[str, Any]) -> None:
+        let_go.wait(30)
+
+    @app.job("good")
+    async def good(payload: dict[str, Any]) -> None: ...
+
+    blocker = deaf.enqueue({}).job_id
+    behind: list[int] = []
+
+    def enqueue_behind_it() -> None:
+        eventually(lambda: status_of(watching, blocker) == "running")
+        behind.append(good.enqueue({}).job_id)
+
+    watching = client_of(url)
+    producer = threading.Thread(target=enqueue_behind_it)
+    producer.start()
+    try:
+        worker = worker_module.Worker(app, url, shutdown_budget=2)
+        assert worker.run() == worker_module.EXIT_STUCK
+    finally:
+        let_go.set()
+        producer.join()
+        watching.conn.close()
+    assert client.get_job(blocker).error_type == "TimedOut"
+    # Whoever waited for the loop has lost nothing.
+    job = client.get_job(behind[0])
+    assert (job.status, job.attempt) == ("queued", 0)
+
+
+def test_a_coroutine_that_blocks_the_loop_for_a_while_is_named(
+    app: App,
+    url: str,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(worker_module, "_STANDS_STILL_AFTER", 0.5)
+
+    @app.job("slow")
+    async def slow(payload: dict[str, Any]) -> str:
+        time.sleep(1.5)
+        return "done"
+
+    with running(app, url):
+        assert finished(client, slow.enqueue({}).job_id).result == "done"
+    said = [r.getMessage() for r in caplog.records if "has stood still" in r.getMessage()]
+    assert len(said) == 1
+    assert "the handler of slow blocks all coroutine handlers" in said[0]
+
+
+def test_nothing_that_a_coroutine_does_ends_the_loop(app: App, url: str, client: Client) -> None:
+    async def leave() -> None:
+        sys.exit(3)
+
+    @app.job("leaver", max_attempts=1)
+    async def leaver(payload: dict[str, Any]) -> None:
+        await asyncio.create_task(leave())
+
+    @app.job("stopper")
+    async def stopper(payload: dict[str, Any]) -> str:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0.01)
+        return "goes on"
+
+    @app.job("good")
+    async def good(payload: dict[str, Any]) -> str:
+        return "good"
+
+    with running(app, url):
+        left = finished(client, leaver.enqueue({}).job_id, 10)
+        assert (left.status, left.error_type) == ("failed", "SystemExit")
+        assert finished(client, stopper.enqueue({}).job_id, 10).result == "goes on"
+        assert finished(client, good.enqueue({}).job_id, 10).result == "good"
+
+
+@pytest.mark.parametrize("name", ["rowlock-handler-1", "rowlock-event-loop"])
+def test_a_thread_that_the_system_refuses_is_tried_again(
+    app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    start, refused = threading.Thread.start, iter(range(2))
+
+    def refuse_twice(thread: threading.Thread) -> None:
+        if thread.name == name and next(refused, None) is not None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_twice)
+
+    app.job("plain")(lambda payload: "plain")
+
+    @app.job("coroutine")
+    async def coroutine(payload: dict[str, Any]) -> str:
+        return "coroutine"
+
+    kinds = ["plain", "coroutine"]
+    ids = [app.enqueue(kind, {}).job_id for kind in kinds]
+    with running(app, url, threads=2):
+        assert [finished(client, job_id, 10).result for job_id in ids] == kinds
+
+
+def test_a_sink_of_the_log_that_fails_costs_no_job(
+    app: App, url: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+
+    class Down(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise RuntimeError("the sink is down")
+
+    @app.job("bad", max_attempts=1)
+    def bad(payload: dict[str, Any]) -> None:
+        raise ValueError("no")
+
+    app.job("good")(lambda payload: "good")
+
+    sink = Down()
+    logging.getLogger("rowlock").addHandler(sink)
+    try:
+        with running(app, url, threads=1):
+            assert finished(client, bad.enqueue({}).job_id, 10).error_type == "ValueError"
+            # Nor the thread, which is the only one.
+            assert finished(client, app.enqueue("good", {}).job_id, 10).result == "good"
+    finally:
+        logging.getLogger("rowlock").removeHandler(sink)
 
 
 def test_too_many_handlers_that_do_not_stop_end_the_process(

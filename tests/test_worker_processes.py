@@ -157,15 +157,51 @@ def test_debug_shows_each_step_with_its_job(url: str, client: Client, tmp_path: 
     assert "hunter2" not in worker.log.read_text()
 
 
+# -- what handlers do to their process ----------------------------------------------------------
+
+
+def test_a_child_that_a_handler_forks_is_no_worker(
+    url: str, client: Client, tmp_path: Path, file: Path
+) -> None:
+    with process(url, tmp_path, threads=2) as worker:
+        for how, status in (("exit", 7), ("return", 0), ("raise", 1), ("terminated", -15)):
+            job_id = client.enqueue("parent", {"how": how}).job_id
+            assert finished(client, job_id).result == status, how
+            assert events(client, job_id) == ["enqueued", "claimed", "succeeded"]
+        job_id = client.enqueue("parent.async", {"how": "return"}).job_id
+        assert finished(client, job_id).result == 0
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+
+
+def test_the_log_is_not_sent_to_the_server_where_standard_error_was_closed(
+    url: str, client: Client, tmp_path: Path, conn: psycopg.Connection[Any]
+) -> None:
+    with process(url, tmp_path) as worker:
+        assert finished(client, client.enqueue("closer").job_id).status == "succeeded"
+        conn.execute(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+            " where application_name ~ '^rowlock:.*:(dispatcher|keeper|settler|waker)$'"
+        )
+        # What it logs at level DEBUG would break its connections, over and over.
+        for _ in range(3):
+            assert finished(client, client.enqueue("descriptors").job_id).result == []
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+
+
 # -- drained -----------------------------------------------------------------------------------
 
 
-def test_sigterm_drains(url: str, client: Client, tmp_path: Path, file: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_drains(
+    url: str, client: Client, tmp_path: Path, file: Path, number: signal.Signals
+) -> None:
     job_id = client.enqueue("deaf", {"file": str(file), "seconds": 1.5}).job_id
     with process(url, tmp_path, threads=1) as worker:
         eventually(lambda: lines(file) == ["begun"])
         later = client.enqueue("noop").job_id
-        worker.signal(signal.SIGTERM)
+        worker.signal(number)
         assert worker.wait() == 0
 
     assert status_of(client, job_id) == "succeeded"

@@ -94,6 +94,50 @@ async def patient(payload: dict[str, Any], job: Job) -> str:
     return "done"
 
 
+@app.job("parent")
+def parent(payload: dict[str, Any]) -> int:
+    """Forks; tells how its child ended."""
+    pid = os.fork()
+    if not pid:
+        return child(payload["how"])
+    if payload["how"] == "terminated":
+        time.sleep(0.2)
+        os.kill(pid, signal.SIGTERM)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@app.job("parent.async")
+async def async_parent(payload: dict[str, Any]) -> int:
+    pid = os.fork()
+    if not pid:
+        return child(payload["how"])
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def child(how: str) -> int:
+    signal.alarm(20)
+    if how == "exit":
+        sys.exit(7)
+    if how == "raise":
+        raise ValueError("of the child")
+    if how == "terminated":
+        time.sleep(30)
+    return 5
+
+
+@app.job("closer")
+def closer(payload: dict[str, Any]) -> None:
+    for number in range(3):
+        os.close(number)
+
+
+@app.job("descriptors")
+def descriptors(payload: dict[str, Any]) -> list[str]:
+    """Which of the standard ones are sockets."""
+    names = [os.readlink(f"/proc/self/fd/{number}") for number in range(3)]
+    return [name for name in names if name.startswith("socket:")]
+
+
 def eventually(question: Callable[[], T | None], timeout: float = 20.0, what: str = "") -> T:
     """The first true answer; fails when there is none in time."""
     end = time.monotonic() + timeout

@@ -744,6 +744,11 @@ def test_a_queues_defaults_are_set_and_taken_back(rowlock: Rowlock, db: Client) 
     assert [action.reason for action in db.list_audit()] == [None, "so"]
 
 
+def test_what_is_refused_on_the_line_is_named(rowlock: Rowlock) -> None:
+    assert "lease is not a duration: '1:30'" in rowlock("queue", "set", "q", "lease=1:30").stderr
+    assert "created_after: not a time" in rowlock("job", "list", "created_after:1:30").stderr
+
+
 def test_looking_at_a_policy_makes_no_queue_and_a_slip_is_told(rowlock: Rowlock) -> None:
     for command in ("policy", "resume"):
         result = rowlock("queue", command, "defualt")
@@ -779,7 +784,7 @@ def test_settings_in_another_style_are_shown_as_they_come(
 @pytest.mark.parametrize(
     "pair",
     [
-        *("lease=soon", "lease=", "lease=100d", "max_attempts=0", "max_attempts=-1"),
+        *("lease=soon", "lease=1:30", "lease=", "lease=100d", "max_attempts=0", "max_attempts=-1"),
         *("max_attempts=99999999999999", "claim_floor=maybe", "backoff_base=2h"),
         *("events_retention=1s", "tick_interval=0", "colour=\x1b[31mred"),
     ],

@@ -182,6 +182,9 @@ def test_settings_are_changed_by_those_who_saw_them_as_they_are(api: Api) -> Non
         "PATCH", "/settings", "admin", {"lease_seconds": 20}, headers={"If-Match": "*"}
     )
     assert anyway.json["lease_seconds"] == 20
+    etag = {"If-Match": anyway.headers["ETag"]}
+    next_one = api.call("PATCH", "/settings", "admin", {"lease_seconds": 25}, headers=etag)
+    assert (next_one.status_code, next_one.json["lease_seconds"]) == (200, 25)
     assert api.get("/audit", "admin")["data"][0]["action"] == "set_settings"
 
 

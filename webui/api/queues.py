@@ -82,4 +82,4 @@ def set_policy(queue: str) -> Response:
     with acting() as client:
         check_unchanged(lambda: client.set_policy(queue))
         now = client.set_policy(queue, **changed, unset=unset, reason=reason)
-    return render.answer(render.settings(now))
+    return render.changed(now)

@@ -41,6 +41,13 @@ def answer(value: Any, status: int = 200, *, fence: bool = False, **headers: str
     return response
 
 
+def changed(now: Sequence[Setting]) -> Response:
+    """Settings or a policy after a change, with the ETag to make the next by."""
+    response = answer(settings(now))
+    response.add_etag()
+    return response
+
+
 def etag(value: Any) -> str:
     """The ETag that `answer` gives a value."""
     return generate_etag((encode(value) + "\n").encode())

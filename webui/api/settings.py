@@ -47,7 +47,7 @@ def change() -> Response:
     with acting() as client:
         check_unchanged(lambda: client.set_settings({}))
         now = client.set_settings(given, reason)
-    return render.answer(render.settings(now))
+    return render.changed(now)
 
 
 def check_unchanged(look: Callable[[], Sequence[Setting]]) -> None:

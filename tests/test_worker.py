@@ -417,7 +417,7 @@ def test_a_thread_that_the_system_refuses_is_tried_again(
 
     kinds = ["plain", "coroutine"]
     ids = [app.enqueue(kind, {}).job_id for kind in kinds]
-    with running(app, url, threads=2):
+    with running(app, url, threads=1):
         assert [finished(client, job_id, 10).result for job_id in ids] == kinds
 
 

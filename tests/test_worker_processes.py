@@ -321,6 +321,33 @@ def test_a_restart_of_the_server_is_survived(
     client.conn.close()
 
 
+def test_a_worker_finds_the_new_primary_by_itself(
+    cluster: Cluster, own_cluster: Cluster, tmp_path: Path
+) -> None:
+    """After a failover the old one may be there still, read-only, its sessions with it."""
+    old = own_cluster.create()
+    new = cluster.create(old.name)
+    before, after = client_of(old.url), client_of(new.url)
+    hosts, ports = (
+        ",".join(str(getattr(client.conn.info, field)) for client in (before, after))
+        for field in ("host", "port")
+    )
+    url = f"postgresql://postgres@/{old.name}?host={hosts}&port={ports}"
+    with process(url, tmp_path) as worker:
+        assert finished(before, before.enqueue("noop").job_id).status == "succeeded"
+        before.conn.execute("alter system set default_transaction_read_only = on")
+        before.conn.execute("select pg_reload_conf()")
+        demoted_at = time.monotonic()
+        assert finished(after, after.enqueue("noop").job_id, 25).status == "succeeded"
+        assert time.monotonic() - demoted_at < 15
+        # Woken there too, not only polling.
+        eventually(lambda: worker.said("stand by: covered")[1:])
+        assert worker.popen.poll() is None
+    before.conn.close()
+    after.conn.close()
+    cluster.drop(new)
+
+
 def test_a_worker_started_before_its_database_waits_for_it(
     own_cluster: Cluster, tmp_path: Path
 ) -> None:

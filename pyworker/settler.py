@@ -168,8 +168,9 @@ class Settler(Loop):
         self.log.error("the %s was refused: %s", job._verb, reason, extra=log_fields(job))
         error_type = "OutcomeRefused"
         if job._verb == "complete":
-            too_large = len(job._answer.encode()) > 2**20
-            error_type = "ResultTooLarge" if too_large else "ResultInvalid"
+            error_type = "ResultInvalid"
+            if len(job._answer.encode()) > 2**20:
+                error_type, reason = "ResultTooLarge", f"{reason}; 1 MiB of JSON is the most"
         answer = runner.failed(job, error_type, reason, fatal=True)
         job._verb, job._answer = answer.verb, answer.text
         self.put(job)

@@ -110,7 +110,12 @@ ENDINGS: dict[str, tuple[Any, str, str | None, str | None]] = {
     "snooze": (lambda p: raise_(Snooze("1h", "later")), "queued", None, None),
     "notjson": (lambda p: object(), "failed", "ResultInvalid", None),
     "nan": (lambda p: float("nan"), "failed", "ResultInvalid", None),
-    "toolarge": (lambda p: "x" * 2_000_000, "failed", "ResultTooLarge", None),
+    "toolarge": (
+        lambda p: "x" * 2_000_000,
+        "failed",
+        "ResultTooLarge",
+        "result has 2000002 bytes; 1 MiB of JSON is the most",
+    ),
     "nul": (lambda p: raise_(ValueError("a\0b\ud800")), "queued", "ValueError", "a\ufffdb\ufffd"),
     "nul.result": (lambda p: "a\0b\ud800", "succeeded", None, None),
 }

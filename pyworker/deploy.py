@@ -407,17 +407,23 @@ def _once(conn: Connection, script: str) -> None:
         conn.execute(script)
 
 
-def _about(exc: psycopg.Error, where: str) -> RowlockError:
+def _about(exc: psycopg.Error, where: str, hint: str | None = None) -> RowlockError:
     """The error of a file of ours, naming the file."""
     found = translate(exc, WrongState)
     line = exc.diag.statement_position
     place = f"{where}, character {line}" if line else where
-    return type(found)(f"{place}: {found}", sqlstate=found.sqlstate, hint=found.hint)
+    return type(found)(f"{place}: {found}", sqlstate=found.sqlstate, hint=hint or found.hint)
 
 
 # --------------------------------------------------------------------------------------------
 # Functions
 # --------------------------------------------------------------------------------------------
+
+_OTHER_TABLES = (
+    "The tables were made by other migrations than these. A database of a commit before the first"
+    " release is made anew: drop it, or remove the directory of an --embedded one"
+    " ($XDG_DATA_HOME/rowlock, ~/.local/share/rowlock, root's /var/lib/rowlock)."
+)
 
 # Bodies are looked at when all files have run, so that files need no order among themselves. Grants
 # of an older file must not outlive it. Then the place of every routine's catalog row is noted: a
@@ -591,7 +597,11 @@ def _with_functions(
                     continue
                 if _passes(error.exc):
                     raise error.exc from None
-                raise _about(error.exc, error.where) from error.exc
+                # No such column, table, type.
+                is_lacking = error.exc.sqlstate in ("42703", "42P01", "42704")
+                raise _about(
+                    error.exc, error.where, _OTHER_TABLES if is_lacking else None
+                ) from error.exc
 
     _insist("functions", step)
 

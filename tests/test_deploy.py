@@ -299,6 +299,14 @@ def test_a_broken_body_is_named_and_changes_nothing(empty: Database, small: Sour
     assert routines(empty) == {"answer(text)"}
 
 
+def test_tables_of_other_migrations_are_said_to_be(empty: Database, small: Source) -> None:
+    migrate(empty.url, source=small)
+    write(small, "worker/newer", "newer() returns bigint", "select since from queue.answers")
+    with pytest.raises(RowlockError, match=r"queue\.newer\(\)") as raised:
+        migrate(empty.url, source=small)
+    assert "made by other migrations" in str(raised.value.hint)
+
+
 def test_grants_are_those_of_the_files(empty: Database, small: Source) -> None:
     grant = "grant execute on function queue.answer to queue_worker, queue_producer;"
     write(small, "worker/answer", "answer(question text) returns int", "select 42", grant)

@@ -1160,7 +1160,7 @@ _SET_ACCOUNT = Call(
     conflict=WrongState,
 )
 _LIST_ACCOUNTS = Call("list_accounts", "", Account)
-_CREATE_LINK = Call("create_link", "account text, lifetime interval", str)
+_CREATE_LINK = Call("create_link", "account text, lifetime interval", str, conflict=WrongState)
 _CREATE_TOKEN = Call(
     "create_token", "name text, role text, lifetime interval, reason text", NewToken
 )

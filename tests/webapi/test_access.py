@@ -256,6 +256,8 @@ def test_accounts_are_made_changed_and_disabled(api: Api) -> None:
     assert api.call("DELETE", "/accounts/bob", "admin", reason="left").status_code == 204
     (bob,) = api.get("/accounts", "admin")["data"]
     assert bob["disabled_at"]
+    link = api.call("POST", "/accounts/bob/links", "admin", {})
+    assert (link.status_code, link.json["code"]) == (409, "wrong_state")
     assert api.call("DELETE", "/accounts/none", "admin").status_code == 404
 
 

@@ -10,6 +10,14 @@ declare
 begin
   perform queue._require_writable();
   perform queue._check_account(create_link.account, true);
+  if exists (
+    select from queue.accounts as account
+    where account.account = create_link.account
+      and account.disabled_at is not null
+  ) then
+    raise exception 'account % is disabled', create_link.account
+      using errcode = 'RL409', hint = 'set_account(account, disabled => false) lets it in again.';
+  end if;
   perform queue._check_span('lifetime', create_link.lifetime, '1 second', '7 days');
 
   insert into queue.sign_in_links (digest, account, expires_at)

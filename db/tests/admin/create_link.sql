@@ -1,5 +1,5 @@
 begin;
-select plan(7);
+select plan(8);
 
 select queue.create_account('alice', 'admin');
 
@@ -28,6 +28,14 @@ select throws_ok(
 select throws_ok(
   $$ select queue.create_link('alice', '0') $$, 'RL400', null, 'It lasts a second at least'
 );
+
+select queue.create_account('bob', 'viewer');
+select queue.set_account('bob', disabled => true);
+select throws_ok(
+  $$ select queue.create_link('bob') $$, 'RL409', null, 'Who is disabled gets none'
+);
+
+select queue.create_link('alice');
 select is(
   (select action from queue.audit order by id desc limit 1), 'create_link', 'The audit shows it'
 );

@@ -1108,8 +1108,9 @@ def test_a_worker_that_may_never_claim_says_so_once_and_ends(
 
 
 def test_an_app_that_is_none_is_a_usage_error(
-    app_folder: Path, monkeypatch: pytest.MonkeyPatch, url: str
+    app_folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, url: str
 ) -> None:
+    request.addfinalizer(lambda: sys.modules.pop("shop", None))
     monkeypatch.chdir(app_folder)
     monkeypatch.setattr(sys, "path", list(sys.path))
     (app_folder / "shop_pinging.py").write_text("import shop_ping")

@@ -263,4 +263,6 @@ def main(url: str, options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    # Under nohup it is ignored, and stays so.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     main(sys.argv[1], json.loads(sys.argv[2]))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import operator
 import os
 import random
 import re
@@ -22,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
-from operator import attrgetter
+from operator import attrgetter, index
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 import psycopg
@@ -345,7 +344,7 @@ def _whole(value: int | None, name: str) -> int | None:
         return None
     try:
         # The database names the bounds; what it could not even read is as far out of them.
-        return max(-(2**31), min(operator.index(value), 2**31 - 1))
+        return max(-(2**31), min(index(value), 2**31 - 1))
     except TypeError:
         raise InvalidArgument(
             f"{name} must be a whole number, not {type(value).__name__}"

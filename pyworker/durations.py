@@ -1,4 +1,5 @@
-"""Durations as people write them: "30s", "5m", "1h30m", seconds as a number, or a timedelta."""
+"""Durations as people write them: "30s", "5m", "1h30m", seconds as a number, or a timedelta; and as
+PostgreSQL does."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ _UNITS = {
     "h": timedelta(hours=1),
     "d": timedelta(days=1),
 }
+# As PostgreSQL writes an interval, in its own style.
+_INTERVAL = re.compile(r"(?:(\d+) days? ?)?(?:(\d+):(\d\d):(\d\d(?:\.\d+)?))?")
 _PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", re.ASCII)
 
 
@@ -39,6 +42,28 @@ def duration(value: str | int | float | timedelta) -> timedelta:
 
 def optional_duration(value: str | int | float | timedelta | None) -> timedelta | None:
     return None if value is None else duration(value)
+
+
+def interval(text: str | None) -> timedelta | None:
+    """What PostgreSQL wrote; None for what has months, or another style, and for none."""
+    found = _INTERVAL.fullmatch(text or "-")
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+def typed(text: str | None) -> str:
+    """What PostgreSQL wrote, as people type it: 1h30m; as it is where `interval` is None."""
+    left = interval(text)
+    if left is None:
+        return text or ""
+    parts: list[str] = []
+    for unit, size in reversed(_UNITS.items()):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
 
 
 def _parse(text: str) -> timedelta:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyworker.durations import duration, optional_duration
+from pyworker.durations import duration, interval, optional_duration, typed
 from pyworker.errors import InvalidArgument
 
 
@@ -46,3 +46,26 @@ def test_refused(written: Any) -> None:
 def test_none_is_none() -> None:
     assert optional_duration(None) is None
     assert optional_duration("1s") == timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("told", "span", "written"),
+    [
+        ("00:01:00", timedelta(minutes=1), "1m"),
+        (
+            "1 day 02:30:05.25",
+            timedelta(days=1, hours=2, minutes=30, seconds=5.25),
+            "1d2h30m5s250ms",
+        ),
+        ("30 days", timedelta(days=30), "30d"),
+        ("00:00:00", timedelta(0), "0s"),
+        ("10 years", None, "10 years"),
+        ("PT1M", None, "PT1M"),
+        (None, None, ""),
+    ],
+)
+def test_what_postgresql_wrote(told: str | None, span: timedelta | None, written: str) -> None:
+    assert interval(told) == span
+    assert typed(told) == written
+    if span is not None:
+        assert duration(written) == span

@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 from flask import Flask, Response, g, make_response, redirect, render_template, request, url_for
 
 from pyworker.client import Client, JobCount, JobSummary, JsonText, Page
+from pyworker.durations import typed
 from webui import auth
 
 # What a page says after a change: the code travels in the address, the words stay here.
@@ -62,7 +63,6 @@ def register(app: Flask) -> None:
         typed=typed,
         short=short,
         compact=compact,
-        seconds=seconds,
     )
     app.context_processor(_context)
 
@@ -160,32 +160,6 @@ def span(value: timedelta | float | None) -> str:
             lower = whole % size // lower_size
             return f"{sign}{whole // size} {name}" + (f" {lower} {lower_name}" if lower else "")
     return f"{sign}{whole} s"
-
-
-_INTERVAL = re.compile(r"(?:(\d+) days? ?)?(?:(\d+):(\d\d):(\d\d(?:\.\d+)?))?")
-
-
-def seconds(text: str | None) -> timedelta | None:
-    """An interval as PostgreSQL writes it; None for what has months, and for none."""
-    found = _INTERVAL.fullmatch(text or "-")
-    if found is None:
-        return None
-    days, hours, minutes, rest = (float(part or 0) for part in found.groups())
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=rest)
-
-
-def typed(text: str | None) -> str:
-    """An interval as PostgreSQL writes it, as people type it: 1h30m."""
-    value = seconds(text)
-    if value is None:
-        return text or ""
-    left = value // timedelta(milliseconds=1)
-    parts = []
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
 
 
 def ago(value: datetime | None) -> str:

@@ -12,12 +12,12 @@ from decimal import Decimal
 from typing import Any
 
 import click
-from psycopg.types.datetime import IntervalLoader
 
 from pyworker import logs
 from pyworker.cli.arguments import SETTING_SPANS
 from pyworker.cli.shared import Run
-from pyworker.client import Client, Page, Setting
+from pyworker.client import Page, Setting
+from pyworker.durations import interval, typed
 
 
 def _plain(value: Any) -> Any:
@@ -145,7 +145,7 @@ def print_rows(
         click.secho(text.rstrip(), bold=n == 0 or None)
 
 
-def print_settings(ctx: click.Context, db: Client, settings: Iterable[Setting]) -> None:
+def print_settings(ctx: click.Context, settings: Iterable[Setting]) -> None:
     """Each value of its own type; in a table as it is written, so that it can be given back."""
     table = ctx.ensure_object(Run).output == "table"
 
@@ -153,26 +153,11 @@ def print_settings(ctx: click.Context, db: Client, settings: Iterable[Setting]) 
         if setting.value is None:
             return None
         if setting.name in SETTING_SPANS:
-            try:
-                span: timedelta = IntervalLoader(0, db.conn).load(setting.value.encode())
-            except NotImplementedError:  # a style that a pooler keeps us from setting
-                return setting.value
-            return _written(span) if table else span
+            return typed(setting.value) if table else interval(setting.value) or setting.value
         return json.loads(setting.value)
 
     rows = [{"name": setting.name, "value": value_of(setting)} for setting in settings]
     print_rows(ctx, rows, ["name", "value"], "")
-
-
-def _written(span: timedelta) -> str:
-    """A duration as it is written on the line: 1h30m."""
-    left = span // timedelta(milliseconds=1)
-    parts = []
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts)
 
 
 def print_one(ctx: click.Context, row: Any) -> None:

@@ -87,7 +87,7 @@ def queue_resume(ctx: click.Context, name: str, reason: str | None) -> None:
 def queue_policy(ctx: click.Context, name: str) -> None:
     """What a queue has in place of the settings; nothing where they hold."""
     db = connected(ctx)
-    print_settings(ctx, db, db.get_policy(name))
+    print_settings(ctx, db.get_policy(name))
     _tell_if_empty(db, name)
 
 
@@ -116,7 +116,7 @@ def queue_set(ctx: click.Context, name: str, values: tuple[str, ...], reason: st
         else:
             raise click.UsageError(f"max_attempts is a number from 1 to 100,000, not {value!r}")
     db = connected(ctx)
-    print_settings(ctx, db, db.set_policy(name, **given, unset=unset, reason=reason))
+    print_settings(ctx, db.set_policy(name, **given, unset=unset, reason=reason))
     _tell_if_empty(db, name)
 
 

@@ -20,7 +20,7 @@ def settings() -> None:
 def settings_show(ctx: click.Context) -> None:
     """The settings as they are."""
     db = connected(ctx)
-    print_settings(ctx, db, db.get_settings())
+    print_settings(ctx, db.get_settings())
 
 
 @settings.command("set")
@@ -35,4 +35,4 @@ def settings_set(ctx: click.Context, values: tuple[str, ...], reason: str | None
     """
     given = arguments.settings(values)
     db = connected(ctx)
-    print_settings(ctx, db, db.set_settings(given, reason))
+    print_settings(ctx, db.set_settings(given, reason))

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from flask import Blueprint, Response, request, url_for
 
 from pyworker.client import QueueStatus
+from pyworker.durations import typed
 from pyworker.errors import InvalidArgument
 from webui import auth, charts, forms
-from webui.pages import acting, done, page, reading, typed
+from webui.pages import acting, done, page, reading
 from webui.views.overview import RANGES, choose_range, flow_of, waits_of
 
 blueprint = Blueprint("queues", __name__)

@@ -7,9 +7,10 @@ from typing import Any
 
 from flask import Blueprint, Response, make_response, redirect, request, url_for
 
+from pyworker.durations import typed
 from pyworker.errors import InvalidArgument
 from webui import auth, forms
-from webui.pages import acting, done, page, reading, typed
+from webui.pages import acting, done, page, reading
 
 blueprint = Blueprint("settings", __name__)
 

@@ -39,11 +39,6 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_names constant text[] := array['event', 'queue', 'kind', 'worker', 'actor'];
-  v_events constant text[] := array[
-    'enqueued', 'claimed', 'made_due', 'reprioritized', 'progressed', 'succeeded', 'retry_scheduled',
-    'failed', 'lease_expired', 'timed_out', 'released', 'snoozed', 'cancelled', 'cancel_requested',
-    'retried', 'discarded'
-  ];
   v_filter jsonb := coalesce(list_events.filter, '{}');
 begin
   perform queue._check_number('max_events', list_events.max_events, 1, 1000);
@@ -58,10 +53,19 @@ begin
       using errcode = 'RL400', hint = 'Fields are strings.';
   end if;
 
-  if v_filter ->> 'event' <> all (v_events) then
-    raise exception 'filter: event % is unknown', quote_literal(left(v_filter ->> 'event', 80))
-      using errcode = 'RL400', hint = 'event is one of ' || array_to_string(v_events, ', ') || '.';
-  end if;
+  begin
+    perform (v_filter ->> 'event')::queue.event;
+  exception
+    when check_violation then
+      raise exception 'filter: event % is unknown', quote_literal(left(v_filter ->> 'event', 80))
+        using errcode = 'RL400',
+          hint = 'event is one of ' || (
+            select string_agg(known[1], ', ')
+            from pg_constraint
+              cross join lateral regexp_matches(pg_get_constraintdef(oid), $re$'(\w+)'$re$, 'g') as known
+            where contypid = 'queue.event'::regtype
+          ) || '.';
+  end;
 
   -- Lazily: a page that is full stops the scan. The last row that it may look at is kept for its id, matching or not.
   return query

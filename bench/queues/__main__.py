@@ -113,10 +113,10 @@ class Bench:
         return measures
 
     def _turns_of(self, contender: Contender) -> int:
-        """Of a ratio. Peers take fewer, since many are slow."""
-        if contender is not ROWLOCK:
-            return 2 * self._rounds + 1
-        return (5 if self._arguments.quick else 7) * self._rounds
+        """Of a ratio. Peers take fewer, since many are slow; so does who is in a hurry."""
+        if contender is ROWLOCK and not self._arguments.quick:
+            return 7 * self._rounds
+        return 2 * self._rounds + 1
 
     def _takes(self, contender: Contender, part: str) -> bool:
         if part in IN_ROUNDS or contender is ROWLOCK:
